@@ -1,0 +1,1 @@
+"""Duologue: a realtime voice agent server for full-duplex omni models."""

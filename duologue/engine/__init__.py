@@ -1,0 +1,46 @@
+"""Everything between a unit and a chunk of PCM. These names are its whole public face."""
+
+from duologue.engine.config import ConfigError, PipelineConfig
+from duologue.engine.engine import Engine
+from duologue.engine.messages import (
+    INPUT_RATE,
+    CallerText,
+    CallerWords,
+    Choice,
+    Decision,
+    EngineEvent,
+    Fence,
+    Health,
+    Pcm,
+    ReplyAudio,
+    ReplyText,
+    TextSpan,
+    TurnEnd,
+    TurnStatus,
+    Unit,
+)
+from duologue.engine.session import EngineSession, Overrun, Refused
+
+__all__ = [
+    "INPUT_RATE",
+    "CallerText",
+    "CallerWords",
+    "Choice",
+    "ConfigError",
+    "Decision",
+    "Engine",
+    "EngineEvent",
+    "EngineSession",
+    "Fence",
+    "Health",
+    "Overrun",
+    "Pcm",
+    "PipelineConfig",
+    "Refused",
+    "ReplyAudio",
+    "ReplyText",
+    "TextSpan",
+    "TurnEnd",
+    "TurnStatus",
+    "Unit",
+]

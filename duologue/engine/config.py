@@ -1,0 +1,123 @@
+"""The typed form of a stage config: which stages there are, where they run, how they are joined."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from duologue.engine.messages import INPUT_RATE
+
+
+class ConfigError(ValueError):
+    """A config that cannot work; its text says what to change."""
+
+
+class Strict(BaseModel):
+    """Base of all config objects: immutable, and an unknown key is an error."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class StageConfig(Strict):
+    """One stage. ``model`` names a module under ``duologue.engine.models`` that has a ``create``."""
+
+    name: str
+    role: Literal["thinker", "talker", "codec"]
+    model: str
+    process: str
+    """Stages with the same name here share one worker process."""
+    options: dict[str, Any] = Field(default_factory=dict)
+    """Handed to the model, which checks them."""
+
+
+class EdgeConfig(Strict):
+    """A connector between two stages."""
+
+    source: str
+    target: str
+    connector: Literal["local", "socket"]
+    capacity: int = Field(default=64, gt=0)
+    """Messages that may wait for one session before its producer is held back."""
+
+
+class ChunkingConfig(Strict):
+    """How codec frames are cut into chunks for the codec stage; all figures in codec frames."""
+
+    initial_codec_chunk_frames: int = Field(default=2, gt=0)
+    codec_chunk_frames: int = Field(default=10, gt=0)
+    codec_left_context_frames: int = Field(default=0, ge=0)
+
+
+class AdmissionConfig(Strict):
+    """When a new session is taken, by measured headroom."""
+
+    target_load: float = Field(default=0.8, gt=0, le=1)
+    """Highest share of the unit period that the p99 unit time may take with the new session counted in."""
+    window_units: int = Field(default=512, gt=0)
+    """Units over which p99 is taken."""
+    max_waiting: int = Field(default=16, ge=0)
+    """Callers that may wait in the queue; the next is refused."""
+    ticket_ttl_s: float = Field(default=10.0, gt=0)
+    """A waiting caller that has not asked again for this long loses its place."""
+
+
+class SupervisionConfig(Strict):
+    """How stage processes are watched."""
+
+    start_timeout_s: float = Field(default=30.0, gt=0)
+    max_restarts: int = Field(default=5, ge=0)
+    """Restarts within ``restart_window_s`` after which the stage is given up."""
+    restart_window_s: float = Field(default=60.0, gt=0)
+
+
+class PipelineConfig(Strict):
+    """A whole pipeline."""
+
+    name: str
+    unit_ms: int = Field(gt=0)
+    output_rate: Literal[8000, 12000, 16000, 24000, 48000]
+    """Sample rate of the codec stage's waveform, in Hz (the rates Opus codes, RFC 6716 section 2)."""
+    stages: tuple[StageConfig, ...]
+    edges: tuple[EdgeConfig, ...] = ()
+    chunking: ChunkingConfig = ChunkingConfig()
+    admission: AdmissionConfig = AdmissionConfig()
+    supervision: SupervisionConfig = SupervisionConfig()
+    max_pending_units: int = Field(default=25, gt=0)
+    """Units a session may have waiting for a decision before an append is an overrun."""
+    journal_units: int = Field(default=750, gt=0)
+    """Units of audio the journal keeps for an utterance that has not been understood yet."""
+
+    @property
+    def unit_samples(self) -> int:
+        """Samples in one unit at 16 kHz."""
+        return INPUT_RATE * self.unit_ms // 1000
+
+    @property
+    def unit_s(self) -> float:
+        """Length of one unit, in seconds."""
+        return self.unit_ms / 1000
+
+    @model_validator(mode="after")
+    def _graph_is_whole(self) -> Self:
+        names = [stage.name for stage in self.stages]
+        if len(set(names)) != len(names):
+            raise ValueError(f"stage names must differ: {', '.join(names)}")
+        if not self.stages or self.stages[0].role != "thinker":
+            raise ValueError("the first stage must have the role 'thinker'")
+        process = {stage.name: stage.process for stage in self.stages}
+        for edge in self.edges:
+            for end in (edge.source, edge.target):
+                if end not in process:
+                    raise ValueError(f"edge {edge.source} -> {edge.target}: there is no stage named {end!r}")
+            together = process[edge.source] == process[edge.target]
+            if together != (edge.connector == "local"):
+                want = "local" if together else "socket"
+                raise ValueError(f"edge {edge.source} -> {edge.target}: its stages are "
+                                 f"{'in one process' if together else 'in two processes'}, "
+                                 f"so its connector must be {want!r}")
+        chain = [(a.name, b.name) for a, b in zip(self.stages, self.stages[1:], strict=False)]
+        if [(edge.source, edge.target) for edge in self.edges] != chain:
+            raise ValueError("edges must join the stages in their order: "
+                             + ", ".join(f"{a} -> {b}" for a, b in chain))
+        return self

@@ -1,0 +1,257 @@
+"""Typed messages that cross the engine's face and travel between its stages.
+
+Everything here is a frozen dataclass over numpy buffers and plain values: deltas only, never a cumulative
+output. A message about a reply carries a :class:`Fence`; one whose epoch is older than the session's is
+stale and is dropped, and the drop is counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+INPUT_RATE = 16_000
+"""Sample rate, in Hz, of every unit (the rate of MiniCPM-o's and Qwen3-Omni's audio encoders)."""
+
+Pcm = NDArray[np.int16]
+"""Mono signed 16-bit samples, shape (n,)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fence:
+    """Names one piece of one reply; ``seq`` counts the messages of one kind in one turn, from 0."""
+
+    session: str
+    epoch: int
+    turn: int
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Unit:
+    """One fixed slice of the caller's audio.
+
+    ``pcm`` is int16 at 16 kHz, shape (unit_samples,). ``speech`` is the highest speech probability (0..1)
+    in it, ``concealed`` how many of its samples were made up by loss concealment, and ``agent_audible``
+    how many of its samples were captured while the reply was being played to the caller.
+    """
+
+    index: int
+    pcm: Pcm
+    speech: float
+    concealed: int = 0
+    agent_audible: int = 0
+
+
+class Choice(Enum):
+    """What the thinker does with one unit."""
+
+    LISTEN = "listen"
+    SPEAK = "speak"
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The thinker's answer to one unit: exactly one for every unit, in order.
+
+    ``yields`` says that the thinker gives up the floor: whatever of the reply has not been played yet should
+    not be. ``work_s`` is the time in seconds the unit took, from its arrival at the stage to its decision.
+    """
+
+    session: str
+    epoch: int
+    turn: int
+    unit: int
+    choice: Choice
+    yields: bool = False
+    work_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CallerWords:
+    """What the caller was understood to say; ``text`` replaces earlier partial text of the same utterance.
+
+    Never stale: it is a fact of the input, whatever happens to replies. ``first_unit`` and ``last_unit`` are
+    the units in which the utterance's speech began and (so far) ended.
+    """
+
+    session: str
+    utterance: int
+    text: str
+    final: bool
+    first_unit: int
+    last_unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyText:
+    """A piece of a reply's text; ``start`` is its first character's place in the reply's whole text."""
+
+    fence: Fence
+    start: int
+    text: str
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """Characters [start, end) of a reply's text are spoken by samples [first_sample, end_sample) of its audio."""
+
+    start: int
+    end: int
+    first_sample: int
+    end_sample: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CodecFrames:
+    """Codec frames of a reply, shape (frames, width), and the spans of text they speak.
+
+    Sample positions in ``spans`` count from the start of the reply's audio, at the codec's output rate.
+    """
+
+    fence: Fence
+    frames: NDArray[np.float32]
+    spans: tuple[TextSpan, ...] = ()
+    last: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReplyAudio:
+    """A chunk of a reply's waveform, int16 at the pipeline's output rate, shape (n,).
+
+    ``first_sample`` is its place in the reply's audio; ``spans`` are the words that end in or before it and
+    have not been sent yet. The one with ``last`` (it may be empty) is the end of the reply's audio.
+    """
+
+    fence: Fence
+    first_sample: int
+    pcm: Pcm
+    spans: tuple[TextSpan, ...] = ()
+    last: bool = False
+
+
+class TurnStatus(Enum):
+    """How a reply ended."""
+
+    DONE = "done"
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """The one terminal event of a reply. ``text`` is what was heard if interrupted, else all that was said."""
+
+    session: str
+    epoch: int
+    turn: int
+    status: TurnStatus
+    text: str
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A stage that serves this session went away (``up`` false) or came back."""
+
+    stage: str
+    up: bool
+    detail: str = ""
+
+
+EngineEvent = Decision | CallerWords | ReplyText | ReplyAudio | TurnEnd | Health
+"""What a session's ``outputs()`` yields."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallerText:
+    """Text the caller typed, given to the thinker between two units."""
+
+    text: str
+
+
+# --- the record a session is rebuilt from -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CallerSaid:
+    """A caller's utterance that has been understood, or text the caller typed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class AgentSaid:
+    """A reply as the caller heard it; ``open`` means it was still being said when the record was taken."""
+
+    turn: int
+    text: str
+    open: bool = False
+
+
+HistoryItem = CallerSaid | AgentSaid
+
+
+# --- hub to stage -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """Start (or rebuild, when ``history`` is not empty) a session in a stage."""
+
+    session: str
+    epoch: int
+    next_turn: int
+    next_unit: int
+    instructions: str = ""
+    voice: str = ""
+    history: tuple[HistoryItem, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class AppendUnit:
+    """One more unit for the session's stage-0 request."""
+
+    session: str
+    epoch: int
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Inject:
+    """An item between two units."""
+
+    session: str
+    epoch: int
+    item: CallerText
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """The epoch is now ``epoch``: work of older ones is void.
+
+    If ``turn`` is not None, that reply was cut, and of it the caller heard ``heard`` and no more.
+    """
+
+    session: str
+    epoch: int
+    turn: int | None = None
+    heard: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Close:
+    """The session is over: give everything back."""
+
+    session: str
+
+
+StageInput = Open | AppendUnit | Inject | Interrupt | Close | ReplyText | CodecFrames
+"""What a stage's ``receive`` takes: session control for all, and its predecessor's output."""
+
+StageOutput = Decision | CallerWords | ReplyText | CodecFrames | ReplyAudio
+"""What a stage's ``step`` returns."""

@@ -1,0 +1,34 @@
+"""The one interface behind which every model stage lives.
+
+A stage serves all its sessions from one worker loop: ``receive`` only files a message, ``step`` does one
+bounded slice of work for every session that is ready. The loop around it is in ``worker.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from duologue.engine.config import PipelineConfig
+from duologue.engine.messages import StageInput, StageOutput
+
+
+class Stage(Protocol):
+    """One model stage of a pipeline, inside its worker process."""
+
+    def receive(self, message: StageInput) -> None:
+        """File ``message``; never computes and never blocks. Messages of unknown sessions are ignored."""
+
+    def step(self) -> Sequence[StageOutput]:
+        """Do one slice of work, at most some tens of milliseconds, batched over the sessions that are ready."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``step`` has anything to do."""
+
+
+class StageFactory(Protocol):
+    """``create`` of a model module: builds the stage a stage config names."""
+
+    def __call__(self, options: Mapping[str, Any], pipeline: PipelineConfig) -> Stage:
+        """Load the model; raises ``ConfigError`` for options it does not know."""
