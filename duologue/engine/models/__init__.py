@@ -1,0 +1,1 @@
+"""One folder a model family: thinker, talker, codec, unit format."""

@@ -1,0 +1,1 @@
+"""The model family that runs on a laptop's CPU with nothing to download."""
