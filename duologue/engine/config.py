@@ -4,19 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from duologue.engine.messages import INPUT_RATE
+from duologue.strict import Strict
 
 
 class ConfigError(ValueError):
     """A config that cannot work; its text says what to change."""
-
-
-class Strict(BaseModel):
-    """Base of all config objects: immutable, and an unknown key is an error."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class StageConfig(Strict):
@@ -83,8 +78,9 @@ class PipelineConfig(Strict):
     chunking: ChunkingConfig = ChunkingConfig()
     admission: AdmissionConfig = AdmissionConfig()
     supervision: SupervisionConfig = SupervisionConfig()
-    max_pending_units: int = Field(default=25, gt=0)
-    """Units a session may have waiting for a decision before an append is an overrun."""
+    max_pending_units: int = Field(default=150, gt=0)
+    """Units a session may have waiting for a decision before an append is an overrun: 12 s of 80 ms units, which
+    a restarted stage process has to catch up with."""
     journal_units: int = Field(default=750, gt=0)
     """Units of audio the journal keeps for an utterance that has not been understood yet."""
 
