@@ -1,1 +1,1 @@
-"""The OpenAI-Realtime wire events and their mapping; imports nothing of the engine."""
+"""The OpenAI-Realtime dialect: wire events, and the projection of a call onto them. Imports nothing of the engine."""

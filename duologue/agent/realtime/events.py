@@ -1,0 +1,333 @@
+"""The OpenAI-Realtime wire events Duologue reads and writes, under OpenAI's GA names.
+
+Field rules follow what public clients' own parsers accept: every event has an ``event_id``; an optional field that
+has no value is left out, never null; item content is ``output_audio``/``input_audio``/``input_text``, a content part's
+type is ``audio``. Names that begin with ``duologue.`` are ours, and are sent only to clients that asked for them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+# --- from the client: unknown fields are accepted, for clients send more than we read -----------------------
+
+
+class ClientEvent(BaseModel):
+    """Base of what a client sends."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+    event_id: str | None = None
+
+
+class SessionUpdate(ClientEvent):
+    """A deep partial merge into the session."""
+
+    type: Literal["session.update"]
+    session: dict[str, Any]
+
+
+class InputContent(BaseModel):
+    """One part of a message the client creates."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    type: str
+    text: str | None = Field(default=None, max_length=4096)
+
+
+class InputItem(BaseModel):
+    """An item the client creates."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    id: str | None = Field(default=None, max_length=64)
+    type: str = "message"
+    role: str = "user"
+    content: tuple[InputContent, ...] = ()
+
+
+class ItemCreate(ClientEvent):
+    """Text from the caller."""
+
+    type: Literal["conversation.item.create"]
+    item: InputItem
+
+
+class ItemRetrieve(ClientEvent):
+    """Ask for an item as it stands now."""
+
+    type: Literal["conversation.item.retrieve"]
+    item_id: str
+
+
+class Plain(ClientEvent):
+    """An event whose type says everything we need."""
+
+    type: Literal["response.create", "response.cancel", "output_audio_buffer.clear", "conversation.item.truncate",
+                  "input_audio_buffer.append", "input_audio_buffer.commit", "input_audio_buffer.clear"]
+
+
+# --- to the client ------------------------------------------------------------------------------------------
+
+
+class ServerEvent(BaseModel):
+    """Base of what the server sends."""
+
+    model_config = ConfigDict(frozen=True)
+
+    event_id: str = ""
+
+
+class Content(BaseModel):
+    """One part of an item."""
+
+    type: Literal["output_audio", "input_audio", "input_text"]
+    transcript: str | None = None
+    text: str | None = None
+
+
+class Item(BaseModel):
+    """A message of the conversation."""
+
+    id: str
+    object: Literal["realtime.item"] = "realtime.item"
+    type: Literal["message"] = "message"
+    status: Literal["in_progress", "completed", "incomplete"]
+    role: Literal["user", "assistant"]
+    content: tuple[Content, ...] = ()
+
+
+class Part(BaseModel):
+    """A content part of a reply."""
+
+    type: Literal["audio"] = "audio"
+    transcript: str = ""
+
+
+class StatusDetails(BaseModel):
+    """Why a reply did not run to its end."""
+
+    type: Literal["cancelled", "failed"]
+    reason: Literal["turn_detected", "client_cancelled"] | None = None
+    error: dict[str, str] | None = None
+
+
+class Response(BaseModel):
+    """A reply."""
+
+    id: str
+    object: Literal["realtime.response"] = "realtime.response"
+    status: Literal["in_progress", "completed", "cancelled", "failed"]
+    status_details: StatusDetails | None = None
+    output: tuple[Item, ...] = ()
+    output_modalities: tuple[str, ...] = ("audio",)
+
+
+class SessionEvent(ServerEvent):
+    """The session as it stands."""
+
+    type: Literal["session.created", "session.updated"]
+    session: dict[str, Any]
+
+
+class SpeechStarted(ServerEvent):
+    """The caller began to speak."""
+
+    type: Literal["input_audio_buffer.speech_started"] = "input_audio_buffer.speech_started"
+    item_id: str
+    audio_start_ms: int
+
+
+class SpeechStopped(ServerEvent):
+    """The caller fell silent."""
+
+    type: Literal["input_audio_buffer.speech_stopped"] = "input_audio_buffer.speech_stopped"
+    item_id: str
+    audio_end_ms: int
+
+
+class Committed(ServerEvent):
+    """The caller's utterance is an item of the conversation now."""
+
+    type: Literal["input_audio_buffer.committed"] = "input_audio_buffer.committed"
+    item_id: str
+    previous_item_id: str | None = None
+
+
+class ItemEvent(ServerEvent):
+    """An item came, is complete, or was asked for."""
+
+    type: Literal["conversation.item.added", "conversation.item.done", "conversation.item.retrieved"]
+    item: Item
+    previous_item_id: str | None = None
+
+
+class TranscriptionUsage(BaseModel):
+    """What the transcription was billed by: its audio's length."""
+
+    type: Literal["duration"] = "duration"
+    seconds: float
+
+
+class TranscriptionCompleted(ServerEvent):
+    """The caller's words."""
+
+    type: Literal["conversation.item.input_audio_transcription.completed"] = (
+        "conversation.item.input_audio_transcription.completed")
+    item_id: str
+    content_index: int = 0
+    transcript: str
+    usage: TranscriptionUsage
+
+
+class ItemTruncated(ServerEvent):
+    """The reply's item was cut at what was heard."""
+
+    type: Literal["conversation.item.truncated"] = "conversation.item.truncated"
+    item_id: str
+    content_index: int = 0
+    audio_end_ms: int
+
+
+class ResponseEvent(ServerEvent):
+    """A reply began or ended."""
+
+    type: Literal["response.created", "response.done"]
+    response: Response
+
+
+class OutputItemEvent(ServerEvent):
+    """A reply's item began or ended."""
+
+    type: Literal["response.output_item.added", "response.output_item.done"]
+    response_id: str
+    output_index: int = 0
+    item: Item
+
+
+class ContentPartEvent(ServerEvent):
+    """A reply's content part began or ended."""
+
+    type: Literal["response.content_part.added", "response.content_part.done"]
+    response_id: str
+    item_id: str
+    output_index: int = 0
+    content_index: int = 0
+    part: Part
+
+
+class TranscriptDelta(ServerEvent):
+    """More of a reply's text."""
+
+    type: Literal["response.output_audio_transcript.delta"] = "response.output_audio_transcript.delta"
+    response_id: str
+    item_id: str
+    output_index: int = 0
+    content_index: int = 0
+    delta: str
+
+
+class TranscriptDone(ServerEvent):
+    """A reply's text: all of it, or what was heard of it."""
+
+    type: Literal["response.output_audio_transcript.done"] = "response.output_audio_transcript.done"
+    response_id: str
+    item_id: str
+    output_index: int = 0
+    content_index: int = 0
+    transcript: str
+
+
+class AudioDone(ServerEvent):
+    """A reply's audio is complete."""
+
+    type: Literal["response.output_audio.done"] = "response.output_audio.done"
+    response_id: str
+    item_id: str
+    output_index: int = 0
+    content_index: int = 0
+
+
+class OutputBuffer(ServerEvent):
+    """Playing of a reply began, ended, or was cut off."""
+
+    type: Literal["output_audio_buffer.started", "output_audio_buffer.stopped", "output_audio_buffer.cleared"]
+    response_id: str
+
+
+class ErrorBody(BaseModel):
+    """What was wrong, and what to do."""
+
+    type: Literal["invalid_request_error", "server_error"]
+    code: str
+    message: str
+    param: str | None = None
+    event_id: str | None = None
+
+
+class ErrorEvent(ServerEvent):
+    """A client's event could not be used, or the server failed."""
+
+    type: Literal["error"] = "error"
+    error: ErrorBody
+
+
+# --- ours, after session.update {"session": {"duologue": {"events": true}}} ---------------------------------
+
+
+class StateEvent(ServerEvent):
+    """Who has the floor."""
+
+    type: Literal["duologue.state"] = "duologue.state"
+    state: str
+    at_ms: int
+
+
+class DecisionEvent(ServerEvent):
+    """What the thinker did with one unit."""
+
+    type: Literal["duologue.decision"] = "duologue.decision"
+    unit: int
+    choice: Literal["listen", "speak"]
+    yields: bool
+    speech: float
+    at_ms: int
+    unit_ms: int
+
+
+class PartialTranscript(ServerEvent):
+    """The caller's words so far; replaces what was sent before."""
+
+    type: Literal["duologue.transcript.partial"] = "duologue.transcript.partial"
+    item_id: str
+    text: str
+
+
+class ReplyHeard(ServerEvent):
+    """A reply was cut: ``heard_text`` of ``text`` was heard."""
+
+    type: Literal["duologue.reply.heard"] = "duologue.reply.heard"
+    item_id: str
+    text: str
+    heard_text: str
+    interrupted: bool = True
+
+
+class LatencyEvent(ServerEvent):
+    """One measured latency of this call."""
+
+    type: Literal["duologue.latency"] = "duologue.latency"
+    kind: Literal["voice_to_voice", "stop"]
+    ms: int
+
+
+class HealthEvent(ServerEvent):
+    """A stage this call depends on went away or came back."""
+
+    type: Literal["duologue.health"] = "duologue.health"
+    stage: str
+    up: bool

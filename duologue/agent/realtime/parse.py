@@ -1,0 +1,57 @@
+"""From a client's JSON text to a typed event, or a clear refusal."""
+
+from __future__ import annotations
+
+import json
+
+from pydantic import TypeAdapter, ValidationError
+
+from duologue.agent.realtime.events import (
+    ClientEvent,
+    ItemCreate,
+    ItemRetrieve,
+    Plain,
+    SessionUpdate,
+)
+
+MAX_EVENT_CHARS = 65_536
+"""A client event longer than this is refused; browsers' data channels carry at most 262,144 bytes a message."""
+
+_KNOWN = {kind: TypeAdapter(model) for model, kinds in (
+    (SessionUpdate, ("session.update",)),
+    (ItemCreate, ("conversation.item.create",)),
+    (ItemRetrieve, ("conversation.item.retrieve",)),
+    (Plain, Plain.model_fields["type"].annotation.__args__),  # type: ignore[union-attr]
+) for kind in kinds}
+
+
+class BadEvent(ValueError):
+    """A client's event that cannot be used; the text says why."""
+
+    def __init__(self, code: str, message: str, event_id: str | None = None) -> None:
+        super().__init__(message)
+        self.code = code
+        self.event_id = event_id
+
+
+def parse(message: str) -> ClientEvent:
+    """Read one client event. Raises ``BadEvent``."""
+    if len(message) > MAX_EVENT_CHARS:
+        raise BadEvent("event_too_large", f"An event may have at most {MAX_EVENT_CHARS} characters.")
+    try:
+        raw = json.loads(message)
+    except (ValueError, RecursionError):
+        raise BadEvent("invalid_json", "The message is not valid JSON.") from None
+    if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
+        raise BadEvent("bad_event", "An event is a JSON object with a string 'type'.")
+    event_id = raw.get("event_id") if isinstance(raw.get("event_id"), str) else None
+    adapter = _KNOWN.get(raw["type"])
+    if adapter is None:
+        raise BadEvent("unknown_event", f"There is no client event of type {raw['type'][:64]!r}.", event_id)
+    try:
+        event: ClientEvent = adapter.validate_python(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise BadEvent("bad_event", f"{raw['type']}: {where}: {first['msg']}", event_id) from None
+    return event
