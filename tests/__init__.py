@@ -1,0 +1,1 @@
+"""Tests of Duologue; a package so that benchmarks share its harness."""
