@@ -1,1 +1,1 @@
-"""Audio between packets and units, and between chunks and packets: small objects over sample counts, no I/O."""
+"""Audio between packets and units, and between chunks and packets: sample counts, no I/O."""
