@@ -244,13 +244,21 @@ class Interrupt:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """The next stage has enough waiting: while ``held``, make no more codec frames for this session."""
+
+    session: str
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Close:
     """The session is over: give everything back."""
 
     session: str
 
 
-StageInput = Open | AppendUnit | Inject | Interrupt | Close | ReplyText | CodecFrames
+StageInput = Open | AppendUnit | Inject | Interrupt | Hold | Close | ReplyText | CodecFrames
 """What a stage's ``receive`` takes: session control for all, and its predecessor's output."""
 
 StageOutput = Decision | CallerWords | ReplyText | CodecFrames | ReplyAudio
