@@ -261,5 +261,13 @@ class Close:
 StageInput = Open | AppendUnit | Inject | Interrupt | Hold | Close | ReplyText | CodecFrames
 """What a stage's ``receive`` takes: session control for all, and its predecessor's output."""
 
-StageOutput = Decision | CallerWords | ReplyText | CodecFrames | ReplyAudio
+@dataclass(frozen=True, slots=True)
+class SessionFailed:
+    """A stage cannot go on with this session and has given back what it held for it; ``detail`` is for the log."""
+
+    session: str
+    detail: str
+
+
+StageOutput = Decision | CallerWords | ReplyText | CodecFrames | ReplyAudio | SessionFailed
 """What a stage's ``step`` returns."""

@@ -13,18 +13,6 @@ from duologue.engine.config import PipelineConfig
 from duologue.engine.messages import StageInput, StageOutput
 
 
-class SessionError(Exception):
-    """One session's work failed; raised by ``step``, whose work for all other sessions stays good.
-
-    The worker closes that session in the stage, and the hub rebuilds it once from its journal. Any other
-    exception out of ``step`` cannot be pinned on a session and fails every session of the stage.
-    """
-
-    def __init__(self, session: str, detail: str) -> None:
-        super().__init__(detail)
-        self.session = session
-
-
 class Stage(Protocol):
     """One model stage of a pipeline, inside its worker process."""
 
@@ -35,7 +23,9 @@ class Stage(Protocol):
         """Do one slice of work, at most some tens of milliseconds, batched over the sessions that are ready.
 
         Outputs of one session are in order, and each message about a reply has the epoch the session had when
-        the work on it began. Raises ``SessionError`` when one session's work cannot be done.
+        the work on it began. When one session's work cannot be done, returns a ``SessionFailed`` for it beside
+        the outputs of the others: the session is closed in the stage and rebuilt once from its journal. An
+        exception cannot be pinned on a session, and does the same to every session of the stage.
         """
 
     @property
