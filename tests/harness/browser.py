@@ -1,0 +1,159 @@
+"""A caller in a real headless Chromium: opens a page, presses Call, and records what is heard there."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import numpy as np
+from playwright.async_api import Page, Route, async_playwright
+
+from tests.harness.impair import ImpairedNetwork
+from tests.harness.microphone import Microphone
+from tests.harness.recording import ChannelEvent, Recording
+from tests.harness.sound import RATE, end_of_sound, first_sound, from_pcm
+
+CHROMIUM = "/usr/bin/chromium"
+CALLS = "**/v1/realtime/calls"
+
+_FLAGS = (
+    "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--autoplay-policy=no-user-gesture-required",
+    "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
+)
+_POLL_S = 0.1
+
+
+class CallTimeoutError(AssertionError):
+    """What a caller waited for did not happen; the text tells what did."""
+
+
+class BrowserCall:
+    """One call from one browser; the sample counts of its recording are its clock."""
+
+    def __init__(self, page: Page, microphone: Microphone | None) -> None:
+        self.page = page
+        self.microphone = microphone
+        self.console: list[str] = []
+        """What the page wrote to its console, errors included."""
+        self.states: list[tuple[int, str]] = []
+        """Changes of the peer connection's state and openings of data channels, with their samples."""
+        self.sent: list[ChannelEvent] = []
+        """Messages the page sent on its data channel."""
+        self._events: list[ChannelEvent] = []
+        self._blocks: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.int16]]] = {}
+        page.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.console.append(f"error: {error}"))
+
+    async def press_call(self) -> None:
+        """Press the page's Call button."""
+        await self.page.get_by_role("button", name=re.compile(r"^\s*(start )?call", re.IGNORECASE)).click()
+
+    async def hang_up(self) -> None:
+        """Press the page's hang-up button."""
+        await self.page.get_by_role("button", name=re.compile(r"hang ?up|end call", re.IGNORECASE)).click()
+
+    async def recording(self) -> Recording:
+        """Everything recorded so far; blocks the page's recorder skipped are silence."""
+        taken = await self.page.evaluate("window.takeRecording()")
+        for block in taken["blocks"]:
+            pcm = np.frombuffer(base64.b64decode(block["pcm"]), np.int16).reshape(-1, 2)
+            self._blocks[int(block["first"])] = pcm
+        self._events += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["messages"]]
+        self.sent += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["sent"]]
+        self.states += [(item["at"], item["state"]) for item in taken["states"]]
+        length = max((first + pcm.shape[0] for first, pcm in self._blocks.items()), default=0)
+        both = np.zeros((length, 2), np.int16)
+        for first, pcm in self._blocks.items():
+            both[first : first + pcm.shape[0]] = pcm
+        return Recording(from_pcm(both[:, 0]), from_pcm(both[:, 1]), tuple(self._events))
+
+    async def until(self, met: Callable[[Recording], bool], what: str, limit_s: float = 30.0) -> Recording:
+        """Wait until ``met`` says so of the recording so far. Raises :class:`CallTimeoutError`."""
+        deadline = time.monotonic() + limit_s
+        while True:
+            recording = await self.recording()
+            if met(recording):
+                return recording
+            if time.monotonic() > deadline:
+                raise CallTimeoutError(
+                    f"not within {limit_s} s: {what}; {recording.agent.size / RATE:.1f} s recorded, "
+                    f"agent heard in {recording.replies()}, events {[event.type for event in recording.events]}, "
+                    f"states {self.states}, console {self.console}")
+            await asyncio.sleep(_POLL_S)
+
+    async def until_sample(self, sample: int) -> Recording:
+        """Wait until so much has been recorded."""
+        return await self.until(lambda recording: recording.agent.size >= sample, f"sample {sample}",
+                                30.0 + sample / RATE)
+
+    async def until_answered(self, after: int, quiet_s: float = 1.5, limit_s: float = 40.0) -> Recording:
+        """Wait until the agent was heard after sample ``after`` and then was quiet for ``quiet_s``."""
+
+        def answered(recording: Recording) -> bool:
+            begin = first_sound(recording.agent, after)
+            if begin is None:
+                return False
+            end = end_of_sound(recording.agent, begin, quiet_ms=round(1000 * quiet_s))
+            return recording.agent.size - end >= quiet_s * RATE
+
+        return await self.until(answered, f"an answer after sample {after}", limit_s)
+
+
+async def _bend(page: Page, network: ImpairedNetwork) -> None:
+    """Send the page's media through ``network``."""
+
+    async def through(route: Route) -> None:
+        if route.request.method != "POST":
+            await route.continue_()
+            return
+        response = await route.fetch(post_data=await network.offer(route.request.post_data or ""))
+        body = await response.text()
+        if response.status == 201:
+            body = await network.answer(body)
+        await route.fulfill(response=response, body=body)
+
+    await page.route(CALLS, through)
+
+
+@asynccontextmanager
+async def open_page(microphone: Microphone | None, network: ImpairedNetwork | None = None) -> AsyncIterator[BrowserCall]:
+    """A browser with an empty page whose microphone will hear ``microphone`` (None: it is refused)."""
+    with tempfile.TemporaryDirectory() as folder:
+        flags = [*_FLAGS]
+        if microphone is None:
+            flags.append("--deny-permission-prompts")
+            flags.remove("--use-fake-ui-for-media-stream")
+        else:
+            wav = microphone.write(Path(folder) / "microphone.wav")
+            flags.append(f"--use-file-for-fake-audio-capture={wav}%noloop")
+        async with async_playwright() as playwright:
+            browser = await playwright.chromium.launch(
+                executable_path=CHROMIUM, args=flags, headless=True, chromium_sandbox=False)
+            try:
+                page = await (await browser.new_context(bypass_csp=True)).new_page()
+                await page.add_init_script(path=Path(__file__).with_name("recorder.js"))
+                if network is not None:
+                    await _bend(page, network)
+                yield BrowserCall(page, microphone)
+            finally:
+                await browser.close()
+
+
+@asynccontextmanager
+async def browser_call(
+    url: str, microphone: Microphone, network: ImpairedNetwork | None = None,
+) -> AsyncIterator[BrowserCall]:
+    """Call the server at ``url`` from its own page: open it, press Call, wait until audio can flow."""
+    async with open_page(microphone, network) as call:
+        await call.page.goto(url)
+        await call.press_call()
+        await call.until(lambda _: any(state == "connected" for _, state in call.states), "a connected call")
+        yield call

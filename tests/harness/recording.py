@@ -1,0 +1,74 @@
+"""A call as it was at the caller's end: microphone, agent's voice and events on one clock."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tests.harness.microphone import Microphone
+from tests.harness.sound import RATE, Sound, Span, locate, spans
+
+MIN_FIT = 0.5
+"""Correlation below which an utterance counts as not found in the microphone's track.
+
+The browser's own processing leaves 0.8 and more; a wrong place stays below 0.3.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class ChannelEvent:
+    """A message of the data channel and when (in samples of the recording) the page saw it."""
+
+    at: int
+    body: dict[str, Any]
+
+    @property
+    def type(self) -> str:
+        """Its name."""
+        return str(self.body.get("type", ""))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Recording:
+    """Two tracks of the same length at 48 kHz: what the microphone gave, and what the caller heard."""
+
+    mic: Sound
+    agent: Sound
+    events: Sequence[ChannelEvent] = field(default_factory=tuple)
+    rate: int = RATE
+
+    def said(self, microphone: Microphone) -> list[Span]:
+        """Where in this recording each utterance of ``microphone`` really is, in order.
+
+        Raises ``LookupError`` for one that is not there.
+        """
+        found: list[Span] = []
+        shift: int | None = None
+        for utterance in microphone.utterances:
+            # The first one may be anywhere; the rest lie where the timeline says, give or take a stumble.
+            around = None
+            if shift is not None:
+                start = utterance.span.start + shift
+                around = Span(start - RATE, start + utterance.sound.size + RATE)
+            start, fit = locate(utterance.sound, self.mic, around)
+            if fit < MIN_FIT:
+                raise LookupError(f"{utterance.text!r} was not heard in the microphone's track (fit {fit:.2f})")
+            shift = start - utterance.span.start
+            found.append(Span(start, start + utterance.sound.size))
+        return found
+
+    def replies(self, gap_ms: int = 700) -> list[Span]:
+        """Stretches in which the agent was heard."""
+        return spans(self.agent, gap_ms=gap_ms)
+
+    def of_type(self, name: str) -> list[ChannelEvent]:
+        """Events of one type, in order."""
+        return [event for event in self.events if event.type == name]
+
+    def agent_between(self, start: int, end: int) -> Sound:
+        """The agent's track in samples [start, end), zero-padded where the recording is shorter."""
+        piece = self.agent[max(start, 0) : max(end, 0)]
+        return np.concatenate([piece, np.zeros(end - max(start, 0) - piece.size, np.float32)])
