@@ -1,1 +1,1 @@
-"""Everything a test or a benchmark needs to be a caller: voices, browsers, peers, bad networks, the server."""
+"""What a test or a benchmark needs to be a caller: voices, browsers, peers, bad networks, the server."""

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 from playwright.async_api import Page, Route, async_playwright
 
 from tests.harness.impair import ImpairedNetwork
@@ -48,7 +49,7 @@ class BrowserCall:
         self.sent: list[ChannelEvent] = []
         """Messages the page sent on its data channel."""
         self._events: list[ChannelEvent] = []
-        self._blocks: dict[int, np.ndarray[tuple[int, ...], np.dtype[np.int16]]] = {}
+        self._blocks: dict[int, NDArray[np.int16]] = {}
         page.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.console.append(f"error: {error}"))
 
@@ -64,8 +65,8 @@ class BrowserCall:
         """Everything recorded so far; blocks the page's recorder skipped are silence."""
         taken = await self.page.evaluate("window.takeRecording()")
         for block in taken["blocks"]:
-            pcm = np.frombuffer(base64.b64decode(block["pcm"]), np.int16).reshape(-1, 2)
-            self._blocks[int(block["first"])] = pcm
+            pcm = np.frombuffer(base64.b64decode(block["pcm"]), np.int16)
+            self._blocks[int(block["first"])] = pcm.reshape(-1, 2)
         self._events += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["messages"]]
         self.sent += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["sent"]]
         self.states += [(item["at"], item["state"]) for item in taken["states"]]
@@ -85,8 +86,9 @@ class BrowserCall:
             if time.monotonic() > deadline:
                 raise CallTimeoutError(
                     f"not within {limit_s} s: {what}; {recording.agent.size / RATE:.1f} s recorded, "
-                    f"agent heard in {recording.replies()}, events {[event.type for event in recording.events]}, "
-                    f"states {self.states}, console {self.console}")
+                    f"agent heard in {recording.replies()}, "
+                    f"events {[event.type for event in recording.events]}, states {self.states}, "
+                    f"console {self.console}")
             await asyncio.sleep(_POLL_S)
 
     async def until_sample(self, sample: int) -> Recording:
@@ -124,7 +126,9 @@ async def _bend(page: Page, network: ImpairedNetwork) -> None:
 
 
 @asynccontextmanager
-async def open_page(microphone: Microphone | None, network: ImpairedNetwork | None = None) -> AsyncIterator[BrowserCall]:
+async def open_page(
+    microphone: Microphone | None, network: ImpairedNetwork | None = None,
+) -> AsyncIterator[BrowserCall]:
     """A browser with an empty page whose microphone will hear ``microphone`` (None: it is refused)."""
     with tempfile.TemporaryDirectory() as folder:
         flags = [*_FLAGS]

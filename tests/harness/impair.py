@@ -25,7 +25,7 @@ class Traffic:
 
 
 class Impairment:
-    """Decides the fate of the n-th datagram of one direction from a seed alone, so that a run can be repeated.
+    """Decides the fate of each datagram of one direction by its number and a seed alone.
 
     Nothing is lost or delayed before the first RTP packet: a call is set up, then the network turns bad, for
     media, control channel and consent checks alike.
@@ -61,10 +61,6 @@ class _Side(asyncio.DatagramProtocol):
         self.peer: Address | None = None
         self.other: _Side | None = None
         self.transport: asyncio.DatagramTransport | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.DatagramTransport)
-        self.transport = transport
 
     def datagram_received(self, data: bytes, addr: Address) -> None:
         self.peer = addr  # a browser may use another socket than the one it named first
@@ -120,17 +116,18 @@ class ImpairedNetwork:
             raise ValueError("the session description has no IPv4 UDP host candidate")
         own = found["ip"]
         behind.peer = own, int(found["port"])
-        await self._open(towards, own)
-        assert towards.transport is not None
-        port = towards.transport.get_extra_info("sockname")[1]
+        port = await self._open(towards, own)
         # One candidate, the relay's, stands for all: no way around it is left.
         line = f"a=candidate:1 1 udp 2130706431 {own} {port} typ host\r\n"
         first = _CANDIDATE_LINE.search(sdp)
         assert first is not None
         return sdp[: first.start()] + line + _CANDIDATE_LINE.sub("", sdp[first.start() :])
 
-    async def _open(self, side: _Side, own: str) -> None:
+    async def _open(self, side: _Side, own: str) -> int:
         # Binding fails for an address that is not this machine's, so nothing is ever sent from elsewhere.
         sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         sock.bind((own, 0))
-        await asyncio.get_running_loop().create_datagram_endpoint(lambda: side, sock=sock)
+        sock.setblocking(False)
+        side.transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(lambda: side, sock=sock)
+        port: int = sock.getsockname()[1]
+        return port

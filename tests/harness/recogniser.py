@@ -17,9 +17,9 @@ EAR_RATE = 16_000
 _FRAME = EAR_RATE // 100
 _PAD = RATE // 10
 
-_ONES = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-         "seventeen eighteen nineteen").split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_ONES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
+         "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen")
+_TENS = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 _VALUES = {word: value for value, word in enumerate(_ONES)} | {
     word: 20 + 10 * place for place, word in enumerate(_TENS)
 }
@@ -52,7 +52,7 @@ def text(sound: Sound, rate: int = RATE) -> str:
 
 
 def fit(sound: Sound, rule: str, rate: int = RATE) -> list[str]:
-    """The words of the sentence of a grammar that fits best; ``rule`` is a JSGF expansion, ``<number>`` is 0-100.
+    """The words of a grammar's sentence that fits best; ``rule`` is JSGF, its ``<number>`` is 0 to 100.
 
     A grammar takes any speech for one of its sentences, so ask :func:`text` too whether it is about that.
     """
@@ -118,5 +118,6 @@ def _hear(rule: str | None, sound: Sound, rate: int) -> Iterable[Heard]:
         for part in decoder.seg() or ():
             if part.word[0] in "<[+":
                 continue  # sentence ends, silence, noises
-            first, after = part.start_frame * _FRAME, (part.end_frame + 1) * _FRAME
-            yield Heard(part.word.split("(")[0], begin + first * rate // EAR_RATE, begin + after * rate // EAR_RATE)
+            start, end = (begin + frame * _FRAME * rate // EAR_RATE
+                          for frame in (part.start_frame, part.end_frame + 1))
+            yield Heard(part.word.split("(")[0], start, end)

@@ -55,7 +55,7 @@ class Recording:
                 around = Span(start - RATE, start + utterance.sound.size + RATE)
             start, fit = locate(utterance.sound, self.mic, around)
             if fit < MIN_FIT:
-                raise LookupError(f"{utterance.text!r} was not heard in the microphone's track (fit {fit:.2f})")
+                raise LookupError(f"{utterance.text!r} is not in the microphone's track (fit {fit:.2f})")
             shift = start - utterance.span.start
             found.append(Span(start, start + utterance.sound.size))
         return found

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import aiohttp
 from prometheus_client.parser import text_string_to_metric_families
 
 START_LIMIT_S = 60.0
-"""After so long without a healthy answer a start counts as failed; a loaded machine gets twelve times the goal."""
+"""A start without a healthy answer after so long has failed: twelve times the goal, for a loaded machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +121,10 @@ class ServerProcess:
         """End it and everything below it."""
         if self._process.returncode is None:
             self.terminate()
-            try:
+            with suppress(TimeoutError):
                 await self.exit_code(5)
-            except TimeoutError:
-                pass
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self.pid, signal.SIGKILL)  # its own process group: whatever it has left behind
-        except ProcessLookupError:
-            pass
         await self._process.wait()
 
 
@@ -140,8 +136,10 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def running_server(folder: Path, *arguments: str, command: tuple[str, ...] = ()) -> AsyncIterator[ServerProcess]:
-    """Start ``duologue serve ARGUMENTS`` (or another ``command``) on a free port and wait until it is healthy.
+async def running_server(
+    folder: Path, *arguments: str, command: tuple[str, ...] = (),
+) -> AsyncIterator[ServerProcess]:
+    """Start ``duologue serve ARGUMENTS`` (or another ``command``) on a free port; wait until it is healthy.
 
     ``folder`` gets its log.
     """

@@ -35,7 +35,8 @@ class Span:
 
 def to_pcm(sound: Sound) -> NDArray[np.int16]:
     """Round to int16, clipped."""
-    return np.clip(np.rint(sound * 32767.0), -32768, 32767).astype(np.int16)
+    pcm: NDArray[np.int16] = np.clip(np.rint(sound * 32767.0), -32768, 32767).astype(np.int16)
+    return pcm
 
 
 def from_pcm(pcm: NDArray[np.int16]) -> Sound:
@@ -81,7 +82,8 @@ def levels(sound: Sound, rate: int = RATE, window_ms: int = 5) -> NDArray[np.flo
     """RMS level of each whole window, in dB of full scale."""
     step = rate * window_ms // 1000
     windows = sound[: sound.size // step * step].reshape(-1, step).astype(np.float64)
-    return 10.0 * np.log10(np.mean(windows**2, axis=1) + 1e-12)
+    power: NDArray[np.float64] = np.mean(windows**2, axis=1)
+    return 10.0 * np.log10(power + 1e-12)
 
 
 def spans(sound: Sound, rate: int = RATE, *, gap_ms: int = 300, floor_db: float = AUDIBLE_DB) -> list[Span]:

