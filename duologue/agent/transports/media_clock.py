@@ -1,0 +1,39 @@
+"""When the next frame is due, without I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from duologue.agent.transports.base import FRAME_MS
+
+FRAME_S = FRAME_MS / 1000
+
+MAX_LATE_FRAMES = 3
+"""Frames that are sent late, back to back, to catch up; beyond that, media time skips forward. Three frames
+(60 ms) are within what receivers buffer anyway; older audio would only delay the rest of the call."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tick:
+    """Frame ``index`` of a stream is due at ``due`` (seconds); ``skipped`` frames before it are not sent."""
+
+    index: int
+    due: float
+    skipped: int
+
+
+class MediaClock:
+    """One stream's frames, 20 ms apart from ``start``, however late they are asked for."""
+
+    def __init__(self, start: float) -> None:
+        """``start`` is the due time of frame 0, in seconds of the clock that ``next`` is given."""
+        self._start = start
+        self._index = 0
+
+    def next(self, now: float) -> Tick:
+        """Return the next frame's tick; if the caller is too late for it, a later frame's."""
+        late = int((now - self._start) / FRAME_S + 1e-9) - self._index
+        skipped = late if late > MAX_LATE_FRAMES else 0
+        index = self._index + skipped
+        self._index = index + 1
+        return Tick(index, self._start + index * FRAME_S, skipped)

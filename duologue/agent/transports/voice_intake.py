@@ -1,0 +1,33 @@
+"""The caller's packets become samples: the receive path between RTP and a call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from duologue.agent.media.opus import OpusDecoder
+from duologue.agent.media.receive import ReceivePath
+from duologue.agent.transports.base import CallMedia
+from duologue.engine import INPUT_RATE
+
+
+class VoiceIntake:
+    """Feeds a call from RTP packets; ``now_s`` says the time in seconds of any steady clock."""
+
+    def __init__(self, call: CallMedia, now_s: Callable[[], float]) -> None:
+        self._call = call
+        self._now_s = now_s
+        self._path = ReceivePath(OpusDecoder(INPUT_RATE))
+
+    def take(self, ssrc: int, sequence_number: int, timestamp: int, payload: bytes) -> None:
+        """Take one packet; ``timestamp`` counts at 48 kHz (RFC 7587 section 4.1)."""
+        now_ms = self._now_s() * 1000
+        self._path.insert(sequence_number, timestamp, payload, now_ms, ssrc)
+        self._feed(now_ms)
+
+    def tick(self) -> None:
+        """Give up what has been waited for long enough; to be called every 20 ms."""
+        self._feed(self._now_s() * 1000)
+
+    def _feed(self, now_ms: float) -> None:
+        for received in self._path.pull(now_ms):
+            self._call.feed(received.pcm, received.concealed)
