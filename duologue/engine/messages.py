@@ -88,17 +88,21 @@ class CallerWords:
 
 @dataclass(frozen=True, slots=True)
 class ReplyText:
-    """A piece of a reply's text; ``start`` is its first character's place in the reply's whole text."""
+    """A piece of a reply's text; ``start`` is its first character's place in the reply's whole text.
+
+    ``rate`` is how fast it should be said: 1 is the voice's own pace, 0.5 half as fast.
+    """
 
     fence: Fence
     start: int
     text: str
     last: bool = False
+    rate: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class TextSpan:
-    """Characters [start, end) of a reply's text are spoken by samples [first_sample, end_sample) of its audio."""
+    """Characters [start, end) of a reply's text are spoken by samples [first_sample, end_sample) of it."""
 
     start: int
     end: int
@@ -144,7 +148,7 @@ class TurnStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """The one terminal event of a reply. ``text`` is what was heard if interrupted, else all that was said."""
+    """A reply's one terminal event. ``text`` is what was heard if it was interrupted, else all that was said."""
 
     session: str
     epoch: int
@@ -263,7 +267,7 @@ StageInput = Open | AppendUnit | Inject | Interrupt | Hold | Close | ReplyText |
 
 @dataclass(frozen=True, slots=True)
 class SessionFailed:
-    """A stage cannot go on with this session and has given back what it held for it; ``detail`` is for the log."""
+    """A stage cannot go on with this session and has given back all it held; ``detail`` is for the log."""
 
     session: str
     detail: str
