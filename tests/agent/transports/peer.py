@@ -25,7 +25,8 @@ def voiced(seconds: float, seed: int = 1) -> Pcm:
     random = np.random.default_rng(seed)
     count = int(seconds * RATE)
     noise = np.convolve(random.standard_normal(count + 8), np.ones(8) / 8, "valid")[:count]
-    swell = np.interp(np.arange(count), np.arange(0, count + 800, 800), random.uniform(0.1, 1, count // 800 + 1))
+    knots = np.arange(0, count + 800, 800)
+    swell = np.interp(np.arange(count), knots, random.uniform(0.1, 1, knots.size))
     return (noise * swell * 12_000).astype(np.int16)
 
 
@@ -39,17 +40,34 @@ def encoded(pcm: Pcm) -> list[bytes]:
 
 
 def lag(heard: Pcm, source: Pcm, start: int, length: int, most: int = 800) -> int:
-    """By how many samples ``heard`` is behind ``source``, judged by ``length`` samples of it from ``start``."""
+    """By how many samples ``heard`` is behind ``source``, judged by samples [start, start + length) of it."""
     piece = source[start:start + length].astype(np.float64)
     stretch = heard[start:start + length + most].astype(np.float64)
     likeness = np.correlate(stretch, piece, "valid")
     return int(np.argmax(likeness))
 
 
-class RecordingCall:
+class Recorder:
+    """Something whose changes can be waited for."""
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+
+    def changed(self) -> None:
+        self._changed.set()
+
+    async def until(self, met: Callable[[], bool]) -> None:
+        async with asyncio.timeout(10):
+            while not met():
+                self._changed.clear()
+                await self._changed.wait()
+
+
+class RecordingCall(Recorder):
     """A call that keeps what it was given, and says ``frames`` once ``speaking`` is set, then silence."""
 
     def __init__(self, frames: Sequence[Pcm] = ()) -> None:
+        super().__init__()
         self.output_rate = RATE
         self.frames = list(frames)
         self.speaking = False
@@ -58,13 +76,12 @@ class RecordingCall:
         self.concealed = 0
         self.messages: list[str] = []
         self.connections = 0
-        self.up = asyncio.Event()
         self.reasons: list[str] = []
-        self.over = asyncio.Event()
 
     def feed(self, pcm: Pcm, concealed: int = 0) -> None:
         self.fed.append(pcm)
         self.concealed += concealed
+        self.changed()
 
     def pull(self) -> Pcm:
         frame = self.frames.pop(0) if self.speaking and self.frames else np.zeros(FRAME, np.int16)
@@ -73,14 +90,15 @@ class RecordingCall:
 
     def receive(self, message: str) -> None:
         self.messages.append(message)
+        self.changed()
 
     def connected(self) -> None:
         self.connections += 1
-        self.up.set()
+        self.changed()
 
     def gone(self, reason: str) -> None:
         self.reasons.append(reason)
-        self.over.set()
+        self.changed()
 
     @property
     def heard(self) -> Pcm:
@@ -118,15 +136,15 @@ Fate = Callable[[int], int | None]
 """What becomes of the n-th RTP packet: None, lost; k, sent after k later ones."""
 
 
-class Peer:
+class Peer(Recorder):
     """The browser: offers, takes the answer, sends ``packets``, keeps every RTP packet it gets."""
 
     def __init__(self, packets: Sequence[bytes] = (), *, channel: str | None = "oai-events",
                  fate: Fate = lambda index: 0) -> None:
+        super().__init__()
         self.pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self.track = PacketTrack(packets)
         self.got: list[tuple[int, int, bytes]] = []
-        self.arrived = asyncio.Event()
         self.channel: RTCDataChannel | None = None
         self.messages: list[str] = []
         transceiver = self.pc.addTransceiver(self.track, direction="sendrecv")
@@ -137,7 +155,7 @@ class Peer:
         self._held: list[tuple[int, bytes]] = []
         if channel is not None:
             self.channel = self.pc.createDataChannel(channel)
-            self.channel.on("message", self.messages.append)
+            self.channel.on("message", self._message)
 
     async def offer(self) -> str:
         await self.pc.setLocalDescription(await self.pc.createOffer())
@@ -174,14 +192,16 @@ class Peer:
 
     async def packets(self, count: int) -> list[tuple[int, int, bytes]]:
         """Wait for ``count`` packets: sequence number, timestamp, payload."""
-        while len(self.got) < count:
-            self.arrived.clear()
-            await self.arrived.wait()
+        await self.until(lambda: len(self.got) >= count)
         return self.got[:count]
 
     def _take(self, ssrc: int, sequence_number: int, timestamp: int, payload: bytes) -> None:
         self.got.append((sequence_number, timestamp, payload))
-        self.arrived.set()
+        self.changed()
+
+    def _message(self, message: str) -> None:
+        self.messages.append(message)
+        self.changed()
 
     def _fault(self, fault: Exception) -> None:
         raise fault

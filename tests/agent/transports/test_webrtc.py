@@ -1,4 +1,4 @@
-"""Real aiortc peers on this machine's own address; what is asserted is counted in samples, packets and events."""
+"""Real aiortc peers on this machine's own address; what is asserted is counted: samples, packets, events."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -39,18 +40,11 @@ async def connected(peer: Peer, call: RecordingCall | None = None) -> AsyncItera
     answer = await transport.accept(await peer.offer(), call)
     try:
         await peer.answered(answer)
-        async with asyncio.timeout(10):
-            await call.up.wait()
+        await call.until(lambda: call.connections > 0)
         yield Connected(transport, call, peer, answer)
     finally:
         await transport.close()
         await peer.close()
-
-
-async def until(met: Callable[[], bool]) -> None:
-    async with asyncio.timeout(10):
-        while not met():
-            await asyncio.sleep(0.01)
 
 
 def clean(index: int) -> int | None:
@@ -78,12 +72,12 @@ async def test_loss_and_reordering_move_no_sample_in_time(
     async with connected(Peer(encoded(SOUND), fate=fate)) as on:
         on.peer.track.start.set()
         await on.peer.track.sent.wait()
-        await until(lambda: on.call.heard.size >= SOUND.size)
+        await on.call.until(lambda: on.call.heard.size >= SOUND.size)
         heard = on.call.heard
         second = RATE
         begin, end = lag(heard, SOUND, 1600, second), lag(heard, SOUND, SOUND.size - second - 1600, second)
         assert abs(begin - end) <= 1
-        # What was lost is concealed or restored from in-band FEC; the stall after the last packet comes on top.
+        # What was lost is concealed or restored by FEC; the stall after the last packet comes on top.
         assert on.call.concealed - (heard.size - SOUND.size) <= lost * FRAME
 
 
@@ -94,7 +88,7 @@ async def test_the_reply_leaves_in_order_on_one_clock_and_says_what_was_pulled()
         got = await on.peer.packets(60)
     sequence = [(packet[0] - got[0][0]) & 0xFFFF for packet in got]
     assert sequence == list(range(60))
-    steps = {(b[1] - a[1]) & 0xFFFFFFFF for a, b in zip(got, got[1:], strict=False)}
+    steps = {(b[1] - a[1]) & 0xFFFFFFFF for a, b in pairwise(got)}
     assert all(step % 960 == 0 for step in steps)
     decoder = OpusDecoder(RATE)
     heard = np.concatenate([decoder.decode(packet[2]) for packet in got])
@@ -137,9 +131,11 @@ async def test_receiver_reports_tell_the_peer_of_its_losses() -> None:
             return sum(getattr(entry, "packetsLost", 0) for entry in stats.values()
                        if entry.type == "remote-inbound-rtp")
 
-        async with asyncio.timeout(10):
-            while await lost() == 0:
-                await asyncio.sleep(0.05)
+        for _ in range(200):
+            if await lost():
+                return
+            await asyncio.sleep(0.05)
+        pytest.fail("the peer was never told")
 
 
 async def test_a_caller_who_is_not_expected_to_open_a_channel_is_connected_at_once(
@@ -161,15 +157,14 @@ async def test_messages_sent_before_the_channel_opens_arrive_first_and_in_order(
     transport.send("one")
     transport.send("two")
     await peer.answered(answer)
-    async with asyncio.timeout(10):
-        await call.up.wait()
+    await call.until(lambda: call.connections > 0)
     transport.send("three")
-    await until(lambda: len(peer.messages) == 3)
+    await peer.until(lambda: len(peer.messages) == 3)
     assert peer.channel is not None
     peer.channel.send("hello")
     peer.channel.send(b"not text")
     peer.channel.send("again")
-    await until(lambda: len(call.messages) == 2)
+    await call.until(lambda: len(call.messages) == 2)
     assert peer.messages == ["one", "two", "three"]
     assert call.messages == ["hello", "again"]
     assert call.connections == 1
@@ -210,8 +205,7 @@ async def test_every_end_is_told_once(end: str, monkeypatch: pytest.MonkeyPatch)
                 raise ValueError("no frame")
 
             monkeypatch.setattr(on.call, "pull", broken)
-        async with asyncio.timeout(20):
-            await on.call.over.wait()
+        await on.call.until(lambda: bool(on.call.reasons))
         pulled = len(on.call.pulled)
         fed = len(on.call.fed)
         await on.transport.close()
@@ -227,8 +221,7 @@ async def test_a_caller_who_never_connects_is_given_up(monkeypatch: pytest.Monke
     monkeypatch.setattr(webrtc, "CONNECT_TIMEOUT_S", 0.05)
     peer, call, transport = Peer(), RecordingCall(), WebRtcTransport()
     await transport.accept(await peer.offer(), call)
-    async with asyncio.timeout(10):
-        await call.over.wait()
+    await call.until(lambda: bool(call.reasons))
     await transport.close()
     await peer.close()
     assert call.reasons == ["never connected"]
@@ -257,8 +250,7 @@ async def test_twenty_calls_leave_no_task_thread_or_socket() -> None:
             await on.peer.packets(3)
             if index % 2:
                 await on.peer.close()
-                async with asyncio.timeout(10):
-                    await on.call.over.wait()
+                await on.call.until(lambda: bool(on.call.reasons))
 
     await call_once(0)
     await asyncio.sleep(0)
