@@ -44,17 +44,16 @@ class Microphone:
     def __init__(self, voice: str = "slt") -> None:
         self.voice = voice
         self.utterances: list[Utterance] = []
-        self._pieces: list[Sound] = []
-        self._length = 0
-
-    @property
-    def length(self) -> int:
-        """Samples so far."""
-        return self._length
+        self.length = 0
+        """Samples so far; after them it is quiet."""
 
     def pause(self, seconds: float) -> Microphone:
         """Say nothing for so long."""
-        self._add(np.zeros(round(seconds * RATE), np.float32))
+        return self.pause_until(self.length + round(seconds * RATE))
+
+    def pause_until(self, sample: int) -> Microphone:
+        """Say nothing before ``sample``."""
+        self.length = max(self.length, sample)
         return self
 
     def say(self, text: str, voice: str | None = None) -> Microphone:
@@ -63,19 +62,21 @@ class Microphone:
 
     def play(self, sound: Sound, label: str) -> Microphone:
         """Let the microphone hear any sound at 48 kHz, remembered as an utterance under ``label``."""
-        self.utterances.append(Utterance(label, Span(self._length, self._length + sound.size), sound))
-        self._add(sound)
+        self.utterances.append(Utterance(label, Span(self.length, self.length + sound.size), sound))
+        self.length += sound.size
         return self
 
-    def sound(self, tail_s: float = 0.0) -> Sound:
-        """The whole timeline, and ``tail_s`` of silence after it."""
-        return np.concatenate([*self._pieces, np.zeros(round(tail_s * RATE), np.float32)])
+    def read(self, start: int, end: int) -> Sound:
+        """Samples [start, end) of the timeline, which never ends."""
+        out = np.zeros(end - start, np.float32)
+        for utterance in self.utterances:
+            first, last = max(utterance.span.start, start), min(utterance.span.end, end)
+            if first < last:
+                own = utterance.span.start
+                out[first - start : last - start] = utterance.sound[first - own : last - own]
+        return out
 
     def write(self, path: Path, tail_s: float = 120.0) -> Path:
         """Write the timeline as a 16-bit wav followed by silence, so that it outlasts the call."""
-        write_wav(path, self.sound(tail_s))
+        write_wav(path, self.read(0, self.length + round(tail_s * RATE)))
         return path
-
-    def _add(self, sound: Sound) -> None:
-        self._pieces.append(sound)
-        self._length += sound.size

@@ -1,4 +1,4 @@
-"""A caller without a browser: an aiortc peer that sends a microphone as Opus and keeps every packet it gets.
+"""A caller without a browser: an aiortc peer that speaks when told to and keeps every packet it gets.
 
 Cheaper than Chromium (no rendering, no echo canceller), so many fit on one machine; what was received is
 kept packet by packet and decoded afterwards.
@@ -10,6 +10,7 @@ import asyncio
 import fractions
 import json
 import time
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -27,10 +28,52 @@ from aiortc.rtp import RtpPacket
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone
 from tests.harness.recording import ChannelEvent, Recording
-from tests.harness.sound import RATE, Sound, to_pcm
+from tests.harness.sound import RATE, Sound, Span, end_of_sound, first_sound, to_pcm
 
 FRAME = RATE // 50
 """Samples in a packet of 20 ms."""
+ECHO_DELAY_FRAMES = 3
+"""How long the agent's voice takes from the loudspeaker into the microphone here: 60 ms, as in a browser."""
+
+
+class Encoder:
+    """Opus packets of 20 ms with in-band FEC for 10 % loss, mono, 32 kb/s: what a browser's sender makes."""
+
+    def __init__(self) -> None:
+        self._codec: Any = av.CodecContext.create("libopus", "w")
+        self._codec.sample_rate, self._codec.layout, self._codec.format = RATE, "mono", "s16"
+        self._codec.bit_rate = 32_000
+        self._codec.options = {"application": "voip", "frame_duration": "20", "fec": "1", "packet_loss": "10"}
+        self._pts = 0
+
+    def encode(self, sound: Sound) -> bytes:
+        """The packet for one frame of ``FRAME`` samples."""
+        frame = av.AudioFrame.from_ndarray(to_pcm(sound)[None, :], format="s16", layout="mono")
+        frame.sample_rate, frame.pts, frame.time_base = RATE, self._pts, fractions.Fraction(1, RATE)
+        self._pts += FRAME
+        packet, = self._codec.encode(frame)
+        return bytes(packet)
+
+
+class Decoder:
+    """Opus packets to 48 kHz mono."""
+
+    def __init__(self) -> None:
+        self._codec: Any = av.CodecContext.create("libopus", "r")
+        self._codec.sample_rate, self._codec.layout, self._codec.format = RATE, "mono", "s16"
+
+    def decode(self, payload: bytes) -> Sound:
+        """The samples of one packet."""
+        pieces = [frame.to_ndarray().reshape(-1, len(frame.layout.channels))[:, 0] / np.float32(32767)
+                  for frame in self._codec.decode(av.Packet(payload))]
+        return np.concatenate(pieces).astype(np.float32) if pieces else np.zeros(0, np.float32)
+
+
+def encode(microphone: Microphone) -> list[bytes]:
+    """A whole timeline as packets, the last of them silence."""
+    encoder = Encoder()
+    return [encoder.encode(microphone.read(start, start + FRAME))
+            for start in range(0, microphone.length + 10 * FRAME, FRAME)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,51 +94,48 @@ class RefusedError(Exception):
         self.body = body
 
 
-def encode(sound: Sound, tail_s: float = 0.5) -> list[bytes]:
-    """Opus packets of 20 ms with in-band FEC for 10 % loss, mono, 32 kb/s: what a browser's sender makes."""
-    encoder: Any = av.CodecContext.create("libopus", "w")
-    encoder.sample_rate, encoder.layout, encoder.format, encoder.bit_rate = RATE, "mono", "s16", 32_000
-    encoder.options = {"application": "voip", "frame_duration": "20", "fec": "1", "packet_loss": "10"}
-    pcm = to_pcm(np.concatenate([sound, np.zeros(round(tail_s * RATE) + FRAME, np.float32)]))
-    packets: list[bytes] = []
-    for start in range(0, pcm.size - FRAME + 1, FRAME):
-        frame = av.AudioFrame.from_ndarray(pcm[None, start : start + FRAME], format="s16", layout="mono")
-        frame.sample_rate, frame.pts, frame.time_base = RATE, start, fractions.Fraction(1, RATE)
-        packets += [bytes(packet) for packet in encoder.encode(frame)]
-    return packets
-
-
-class _MicrophoneTrack(MediaStreamTrack):
-    """Sends ready packets in real time, the last one (silence) over and over."""
+class _Mouth(MediaStreamTrack):
+    """Sends the microphone in real time: ready packets (the last for ever), or each frame as it comes."""
 
     kind = "audio"
 
-    def __init__(self, packets: list[bytes]) -> None:
+    def __init__(self, microphone: Microphone, packets: list[bytes] | None) -> None:
         super().__init__()
         self.started = 0.0
+        self.sent = 0
+        """Samples sent so far."""
+        self.echo: deque[Sound] = deque([np.zeros(FRAME, np.float32)] * ECHO_DELAY_FRAMES, maxlen=50)
+        self._microphone = microphone
         self._packets = packets
-        self._next = 0
+        self._encoder = Encoder()
 
     async def recv(self) -> Any:
         if not self.started:
             self.started = time.monotonic()
-        await asyncio.sleep(self.started + self._next * 0.02 - time.monotonic())
-        packet = av.Packet(self._packets[min(self._next, len(self._packets) - 1)])
-        packet.pts, packet.time_base = self._next * FRAME, fractions.Fraction(1, RATE)
-        self._next += 1
+        await asyncio.sleep(self.started + self.sent / RATE - time.monotonic())
+        if self._packets is not None:
+            payload = self._packets[min(self.sent // FRAME, len(self._packets) - 1)]
+        else:
+            frame = self._microphone.read(self.sent, self.sent + FRAME)
+            if self.echo:
+                frame = frame + self.echo.popleft()
+            payload = self._encoder.encode(frame)
+        packet = av.Packet(payload)
+        packet.pts, packet.time_base = self.sent, fractions.Fraction(1, RATE)
+        self.sent += FRAME
         return packet
 
 
 class PeerCall:
-    """One call; its clock starts with the first packet of its microphone."""
+    """One call; its clock is the samples its microphone has sent."""
 
-    def __init__(self, peer: RTCPeerConnection, track: _MicrophoneTrack, microphone: Microphone) -> None:
+    def __init__(self, peer: RTCPeerConnection, mouth: _Mouth, microphone: Microphone) -> None:
         self.arrivals: list[Arrival] = []
         self.location = ""
         """Where the call lives on the server (the answer's Location)."""
         self.microphone = microphone
         self._peer = peer
-        self._track = track
+        self._mouth = mouth
         self._messages: list[tuple[float, str]] = []
         self.channel = peer.createDataChannel("oai-events")
         self.channel.on("message", lambda data: self._messages.append((time.monotonic(), str(data))))
@@ -103,7 +143,13 @@ class PeerCall:
     @property
     def samples(self) -> int:
         """Samples the microphone has sent by now."""
-        return round((time.monotonic() - self._track.started) * RATE) if self._track.started else 0
+        return self._mouth.sent
+
+    def say(self, text: str, voice: str | None = None) -> Span:
+        """Speak from now on; returns which samples of the call's clock that takes."""
+        # The frame being sent right now cannot be changed any more.
+        self.microphone.pause_until(self.samples + FRAME).say(text, voice)
+        return self.microphone.utterances[-1].span
 
     def send(self, body: dict[str, Any]) -> None:
         """Send a message on the data channel."""
@@ -115,24 +161,20 @@ class PeerCall:
         The agent's track lies where the RTP timestamps put it, shifted by the median time on the way: what a
         receiver without any buffer would play. Lost packets are silence.
         """
-        samples = self.samples
-        mic = self.microphone.sound(tail_s=max(samples - self.microphone.length, 0) / RATE)[:samples]
+        samples, started = self.samples, self._mouth.started
         agent = np.zeros(samples, np.float32)
-        arrivals, started = list(self.arrivals), self._track.started
+        arrivals = sorted(self.arrivals, key=lambda one: one.timestamp)
         if arrivals:
             shift = round(median((one.at - started) * RATE - one.timestamp for one in arrivals))
-            decoder: Any = av.CodecContext.create("libopus", "r")
-            decoder.sample_rate, decoder.layout, decoder.format = RATE, "mono", "s16"
-            for one in sorted(arrivals, key=lambda one: one.timestamp):
+            decoder = Decoder()
+            for one in arrivals:
+                sound = decoder.decode(one.payload)
                 at = one.timestamp + shift
-                for frame in decoder.decode(av.Packet(one.payload)):
-                    pcm = frame.to_ndarray().reshape(-1, len(frame.layout.channels))[:, 0]
-                    first, last = max(at, 0), min(at + pcm.size, agent.size)
-                    if first < last:
-                        agent[first:last] = pcm[first - at : last - at] / np.float32(32767)
-                    at += pcm.size
+                first, last = max(at, 0), min(at + sound.size, samples)
+                if first < last:
+                    agent[first:last] = sound[first - at : last - at]
         events = [ChannelEvent(round((at - started) * RATE), json.loads(body)) for at, body in self._messages]
-        return Recording(mic, agent, tuple(events))
+        return Recording(self.microphone.read(0, samples), agent, tuple(events))
 
     async def until(self, met: Callable[[Recording], bool], what: str, limit_s: float = 30.0) -> Recording:
         """Wait until ``met`` says so of the recording so far. Raises ``AssertionError`` if it never does."""
@@ -141,18 +183,31 @@ class PeerCall:
             if time.monotonic() > deadline:
                 raise AssertionError(f"not within {limit_s} s: {what}; agent heard in {recording.replies()}, "
                                      f"events {[event.type for event in recording.events]}")
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.25)
         return recording
+
+    async def until_answered(self, after: int, quiet_s: float = 1.5, limit_s: float = 40.0) -> Recording:
+        """Wait until the agent was heard after sample ``after`` and then was quiet for ``quiet_s``."""
+
+        def answered(recording: Recording) -> bool:
+            begin = first_sound(recording.agent, after)
+            if begin is None:
+                return False
+            end = end_of_sound(recording.agent, begin, quiet_ms=round(1000 * quiet_s))
+            return recording.agent.size - end >= quiet_s * RATE
+
+        return await self.until(answered, f"an answer after sample {after}", limit_s)
 
     async def close(self) -> None:
         """Hang up by closing the connection."""
         await self._peer.close()
 
 
-def _keep(receiver: RTCRtpReceiver, arrivals: list[Arrival]) -> None:
+def _keep(receiver: RTCRtpReceiver, call: PeerCall, mouth: _Mouth, loudspeaker: float) -> None:
     """Take packets as they come instead of through the stock jitter buffer and decoder."""
     statistics: dict[int, StreamStatistics] = receiver._RTCRtpReceiver__remote_streams  # type: ignore[attr-defined]
     first: list[int] = []
+    decoder = Decoder()
 
     async def take(packet: RtpPacket, arrival_time_ms: int) -> None:
         # Without these the server would get no receiver reports.
@@ -161,7 +216,9 @@ def _keep(receiver: RTCRtpReceiver, arrivals: list[Arrival]) -> None:
             first.append(packet.timestamp)
         # RFC 3550: timestamps start anywhere and wrap at 32 bits.
         timestamp = (packet.timestamp - first[0] + (1 << 31)) % (1 << 32) - (1 << 31)
-        arrivals.append(Arrival(time.monotonic(), timestamp, packet.payload))
+        call.arrivals.append(Arrival(time.monotonic(), timestamp, packet.payload))
+        if loudspeaker:
+            mouth.echo.append(decoder.decode(packet.payload)[:FRAME] * np.float32(loudspeaker))
 
     receiver._handle_rtp_packet = take  # type: ignore[method-assign]
 
@@ -171,15 +228,19 @@ async def peer_call(
     url: str,
     microphone: Microphone,
     network: ImpairedNetwork | None = None,
+    *,
     packets: list[bytes] | None = None,
+    loudspeaker: float = 0.0,
 ) -> AsyncIterator[PeerCall]:
-    """Call the server at ``url``; ``packets`` saves encoding the same microphone again.
+    """Call the server at ``url``.
 
-    Raises :class:`RefusedError` for any answer but 201.
+    ``packets`` (of :func:`encode`) saves encoding the same microphone for many calls; such a call cannot
+    ``say`` anything more. ``loudspeaker`` is the gain with which the agent's voice gets back into the
+    microphone. Raises :class:`RefusedError` for any answer but 201.
     """
     peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
-    track = _MicrophoneTrack(packets or encode(microphone.sound()))
-    call = PeerCall(peer, track, microphone)
+    mouth = _Mouth(microphone, packets)
+    call = PeerCall(peer, mouth, microphone)
     connected = asyncio.Event()
 
     @peer.on("connectionstatechange")
@@ -188,8 +249,8 @@ async def peer_call(
             connected.set()
 
     try:
-        sender = peer.addTransceiver(track, direction="sendrecv")
-        _keep(sender.receiver, call.arrivals)
+        sender = peer.addTransceiver(mouth, direction="sendrecv")
+        _keep(sender.receiver, call, mouth, loudspeaker)
         await peer.setLocalDescription(await peer.createOffer())
         offer = peer.localDescription.sdp
         if network is not None:
