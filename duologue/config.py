@@ -35,7 +35,8 @@ def load(path: str = DEFAULT_CONFIG, server: Mapping[str, Any] | None = None) ->
     if not file.is_file():
         file = _SHIPPED / path
     if not file.is_file():
-        shipped = ", ".join(sorted(f"stage_configs/{each.name}" for each in (_SHIPPED / "stage_configs").glob("*.yaml")))
+        names = sorted(each.name for each in (_SHIPPED / "stage_configs").glob("*.yaml"))
+        shipped = ", ".join(f"stage_configs/{name}" for name in names)
         raise ConfigError(f"There is no config file {path!r}. Give a path that exists, or one of: {shipped}.")
     try:
         raw = yaml.safe_load(file.read_text(encoding="utf-8"))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import asdict, dataclass
+from typing import Any, Protocol
 
 from duologue import metrics
 from duologue.agent.config import ConversationConfig
@@ -42,7 +43,7 @@ from duologue.agent.media import vad
 from duologue.agent.media.playout import Playout
 from duologue.agent.media.units import Unitizer
 from duologue.agent.realtime import events as ev
-from duologue.agent.realtime.parse import BadEvent, parse
+from duologue.agent.realtime.parse import BadEventError, parse
 from duologue.agent.realtime.projection import Projection, Status
 from duologue.agent.transports.base import FRAME_MS, Transport
 from duologue.engine import (
@@ -52,7 +53,6 @@ from duologue.engine import (
     Choice,
     Decision,
     EngineEvent,
-    EngineSession,
     Health,
     Overrun,
     Pcm,
@@ -86,11 +86,37 @@ class Tally:
     concealed_ms: int = 0
 
 
+class Ear(Protocol):
+    """What tells a call when speech begins and ends: ``VoiceActivity``, or a test's script."""
+
+    def push(self, pcm: Pcm) -> list[vad.VoiceEvent]:
+        """Take the next samples (16 kHz); returns what they showed."""
+
+
+class Session(Protocol):
+    """What a call needs of an ``EngineSession``; a test's script is one too."""
+
+    def append(self, unit: Unit) -> None:
+        """Give the next unit."""
+
+    def inject(self, item: CallerText) -> None:
+        """Give text between two units."""
+
+    def interrupt(self, turn: int, heard_samples: int) -> str:
+        """Cut a reply; returns the text that was heard."""
+
+    def outputs(self) -> AsyncIterator[EngineEvent]:
+        """Yield what happens."""
+
+    async def close(self) -> None:
+        """Give everything back."""
+
+
 class Call:
     """One caller, from connect to hang-up. Implements ``CallMedia`` for its transport."""
 
-    def __init__(self, call_id: str, session: EngineSession, pipeline: PipelineConfig, config: ConversationConfig,
-                 *, on_end: Callable[[Call], None] = lambda _call: None) -> None:
+    def __init__(self, call_id: str, session: Session, pipeline: PipelineConfig, config: ConversationConfig,
+                 ear: Ear, *, on_end: Callable[[Call], None] = lambda _call: None) -> None:
         self.call_id = call_id
         self.tally = Tally()
         self.outcome = ""
@@ -100,7 +126,7 @@ class Call:
         self._on_end = on_end
         self._transport: Transport | None = None
         self._conversation = Conversation(config.barge_in)
-        self._vad = vad.VoiceActivity(config.vad)
+        self._ear = ear
         self._unitizer = Unitizer(pipeline.unit_samples)
         self._playout = Playout(pipeline.output_rate)
         self._projection = Projection(pipeline.name, pipeline.name, self._emit)
@@ -122,8 +148,8 @@ class Call:
         metrics.CALLS_LIVE.labels(transport=transport.name).inc()
         self._spawn(self._follow_engine())
 
-    def _spawn(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.ensure_future(work)  # type: ignore[arg-type]
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -188,7 +214,7 @@ class Call:
         self._now += len(pcm)
         self.tally.concealed_ms += concealed // _PER_MS
         metrics.CONCEALED_SAMPLES.inc(concealed)
-        for heard in self._vad.push(pcm):
+        for heard in self._ear.push(pcm):
             match heard:
                 case vad.Hint(at):
                     self._handle(Hint(at))
@@ -244,7 +270,7 @@ class Call:
             return
         try:
             event = parse(message)
-        except BadEvent as refusal:
+        except BadEventError as refusal:
             self._projection.error(refusal.code, str(refusal), refusal.event_id)
             return
         match event:
@@ -268,8 +294,14 @@ class Call:
             self._projection.error("bad_event", "Only a user's message with input_text can be created in this session.",
                                    event.event_id)
             return
-        self._projection.caller_typed(text, event.item.id)
-        self._session.inject(CallerText(text))
+        try:
+            self._session.inject(CallerText(text))
+        except Overrun:
+            metrics.DROPS.labels(what="text", reason="overrun").inc()
+            self._projection.error("too_many_items", "Too many messages wait for an answer; try again in a moment.",
+                                   event.event_id)
+        else:
+            self._projection.caller_typed(text, event.item.id)
 
     # --- the engine's side ----------------------------------------------------------------------------------
 

@@ -178,7 +178,7 @@ class End:
 Effect = Duck | Unduck | Pause | Resume | Interrupt | Announce | End
 
 
-# --- what the guards look at ----------------------------------------------------------------------------------
+# --- what the guards look at --------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)

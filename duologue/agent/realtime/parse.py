@@ -25,7 +25,7 @@ _KNOWN = {kind: TypeAdapter(model) for model, kinds in (
 ) for kind in kinds}
 
 
-class BadEvent(ValueError):
+class BadEventError(ValueError):
     """A client's event that cannot be used; the text says why."""
 
     def __init__(self, code: str, message: str, event_id: str | None = None) -> None:
@@ -35,23 +35,23 @@ class BadEvent(ValueError):
 
 
 def parse(message: str) -> ClientEvent:
-    """Read one client event. Raises ``BadEvent``."""
+    """Read one client event. Raises ``BadEventError``."""
     if len(message) > MAX_EVENT_CHARS:
-        raise BadEvent("event_too_large", f"An event may have at most {MAX_EVENT_CHARS} characters.")
+        raise BadEventError("event_too_large", f"An event may have at most {MAX_EVENT_CHARS} characters.")
     try:
         raw = json.loads(message)
     except (ValueError, RecursionError):
-        raise BadEvent("invalid_json", "The message is not valid JSON.") from None
+        raise BadEventError("invalid_json", "The message is not valid JSON.") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
-        raise BadEvent("bad_event", "An event is a JSON object with a string 'type'.")
+        raise BadEventError("bad_event", "An event is a JSON object with a string 'type'.")
     event_id = raw.get("event_id") if isinstance(raw.get("event_id"), str) else None
     adapter = _KNOWN.get(raw["type"])
     if adapter is None:
-        raise BadEvent("unknown_event", f"There is no client event of type {raw['type'][:64]!r}.", event_id)
+        raise BadEventError("unknown_event", f"There is no client event of type {raw['type'][:64]!r}.", event_id)
     try:
         event: ClientEvent = adapter.validate_python(raw)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
-        raise BadEvent("bad_event", f"{raw['type']}: {where}: {first['msg']}", event_id) from None
+        raise BadEventError("bad_event", f"{raw['type']}: {where}: {first['msg']}", event_id) from None
     return event

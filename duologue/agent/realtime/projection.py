@@ -231,14 +231,15 @@ class Projection:
         reply.done = True
         item = self._item(reply, "completed" if status == "completed" else "incomplete", text)
         self._keep(item)
-        ids = {"response_id": reply.response_id, "item_id": reply.item_id}
-        self._emit(ev.AudioDone(**ids))
-        self._emit(ev.TranscriptDone(**ids, transcript=text))
-        self._emit(ev.ContentPartEvent(type="response.content_part.done", **ids, part=ev.Part(transcript=text)))
+        response_id, item_id = reply.response_id, reply.item_id
+        self._emit(ev.AudioDone(response_id=response_id, item_id=item_id))
+        self._emit(ev.TranscriptDone(response_id=response_id, item_id=item_id, transcript=text))
+        self._emit(ev.ContentPartEvent(type="response.content_part.done", response_id=response_id, item_id=item_id,
+                                       part=ev.Part(transcript=text)))
         self._emit(ev.ItemEvent(type="conversation.item.done", item=item))
-        self._emit(ev.OutputItemEvent(type="response.output_item.done", response_id=reply.response_id, item=item))
+        self._emit(ev.OutputItemEvent(type="response.output_item.done", response_id=response_id, item=item))
         self._emit(ev.ResponseEvent(type="response.done", response=ev.Response(
-            id=reply.response_id, status=status, status_details=details, output=(item,))))
+            id=response_id, status=status, status_details=details, output=(item,))))
 
     # --- ours -----------------------------------------------------------------------------------------------
 
