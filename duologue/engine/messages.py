@@ -148,7 +148,7 @@ class TurnStatus(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnd:
-    """A reply's one terminal event. ``text`` is what was heard if it was interrupted, else all that was said."""
+    """A reply's one terminal event; ``text`` is what was heard if interrupted, else all that was said."""
 
     session: str
     epoch: int
