@@ -96,6 +96,15 @@ class ServerProcess:
                 found.append(Child(pid, command))
         return found
 
+    async def becomes_healthy(self, limit_s: float = 30.0) -> bool:
+        """Wait until ``/healthz`` answers 200; False if it does not within ``limit_s``."""
+        deadline = time.monotonic() + limit_s
+        while not await self.healthy():
+            if time.monotonic() > deadline:
+                return False
+            await asyncio.sleep(0.1)
+        return True
+
     def cpu_s(self) -> float:
         """CPU seconds the server's own process has used (without its children's)."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
