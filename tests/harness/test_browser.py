@@ -17,9 +17,9 @@ ECHO = (sys.executable, "-m", "tests.harness.echo_server")
 
 @pytest.mark.e2e
 async def test_both_tracks_of_a_call_are_recorded_on_one_clock(tmp_path: Path) -> None:
-    microphone = Microphone().pause(2).say("what is seven plus five").pause(1).say("count to twenty", "awb")
+    microphone = Microphone().pause(1.5).say("what is seven plus five").pause(0.5).say("count to twenty", "awb")
     async with running_server(tmp_path, command=ECHO) as server, browser_call(server.url, microphone) as call:
-        recording = await call.until_sample(microphone.length + 3 * RATE)
+        recording = await call.until_sample(microphone.length + 2 * RATE)
     said = recording.said(microphone)
     apart = microphone.utterances[1].span.start - microphone.utterances[0].span.start
     assert abs(said[1].start - said[0].start - apart) < RATE // 20
