@@ -1,0 +1,1 @@
+"""The HTTP face of the server: signalling, health, metrics and the page."""

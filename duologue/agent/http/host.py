@@ -1,0 +1,61 @@
+"""What the HTTP face needs of whoever holds the calls."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from aiohttp import web
+
+
+@dataclass(frozen=True, slots=True)
+class PartHealth:
+    """Whether a part of the server works, and in words what is wrong if it does not."""
+
+    up: bool
+    detail: str = ""
+
+
+class CallHost(Protocol):
+    """Makes and ends calls. All methods are called on the event loop."""
+
+    @property
+    def models(self) -> Sequence[str]:
+        """Names of the pipelines that calls may ask for; the first serves those that ask for none."""
+
+    async def offer(self, sdp: str, session: Mapping[str, Any] | None, ticket: str | None) -> tuple[str, str]:
+        """Answer an offer: the new call's id and the answer SDP.
+
+        ``session`` is the caller's ``session`` object as it was sent (its ``model`` is known here), ``ticket``
+        a place in the queue from an earlier refusal. Raises ``BadOffer``, ``NoAddress`` or ``Refused``.
+        """
+
+    async def hang_up(self, call_id: str) -> bool:
+        """End a call and free everything; False if there is none by that id."""
+
+    def health(self) -> Mapping[str, PartHealth]:
+        """State of every part, by name: each stage, and ``media``."""
+
+    async def drain(self) -> None:
+        """Return when the last call has ended; no new one is offered from now on."""
+
+    async def close(self) -> None:
+        """End all calls; idempotent."""
+
+
+class Drain:
+    """Whether the server is on its way out: no new calls, live ones may finish."""
+
+    def __init__(self) -> None:
+        self.draining = False
+
+
+HOST: web.AppKey[CallHost] = web.AppKey("host")
+DRAIN: web.AppKey[Drain] = web.AppKey("drain", Drain)
+
+
+def new_call_id() -> str:
+    """Return an id nobody can guess: whoever knows it may hang up."""
+    return f"rtc_{secrets.token_hex(16)}"
