@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -116,7 +116,9 @@ class Call:
     """One caller, from connect to hang-up. Implements ``CallMedia`` for its transport."""
 
     def __init__(self, call_id: str, session: Session, pipeline: PipelineConfig, config: ConversationConfig,
-                 ear: Ear, *, on_end: Callable[[Call], None] = lambda _call: None) -> None:
+                 ear: Ear, *, wishes: Mapping[str, Any] | None = None,
+                 on_end: Callable[[Call], None] = lambda _call: None) -> None:
+        """``wishes`` is the client's own session object, ``on_end`` is called once when all is given back."""
         self.call_id = call_id
         self.tally = Tally()
         self.outcome = ""
@@ -129,7 +131,8 @@ class Call:
         self._ear = ear
         self._unitizer = Unitizer(pipeline.unit_samples)
         self._playout = Playout(pipeline.output_rate)
-        self._projection = Projection(pipeline.name, pipeline.name, self._emit)
+        self._projection = Projection(pipeline.name, self._emit)
+        self._projection.configure(wishes or {})
         self._events_sent = 0
         self._now = 0
         self._audible_until = 0
@@ -311,6 +314,8 @@ class Call:
                 self._on_decision(event)
             case CallerWords():
                 unit_ms = self._pipeline.unit_ms
+                if event.final:
+                    self._log.info("caller_said", words=event.text)
                 self._projection.caller_words(event.utterance, event.text, event.final,
                                               event.first_unit * unit_ms, (event.last_unit + 1) * unit_ms)
             case ReplyText(fence, _start, text):
@@ -321,6 +326,8 @@ class Call:
                 self._voiced.add(fence.turn)
                 self._playout.enqueue(fence.turn, first_sample, pcm, last)
             case TurnEnd(turn=turn, status=status):
+                self.tally.turns += 1
+                self._log.info("agent_said", words=event.text, status=status.value, reason=event.reason)
                 self._projection.reply_ended(turn, _STATUS[status], event.reason)
                 if status is TurnStatus.FAILED:
                     self._playout.seal(turn)

@@ -54,7 +54,7 @@ def _merge(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
 class Projection:
     """What one client has been told, and what it must be told next."""
 
-    def __init__(self, model: str, voice: str, emit: Callable[[ev.ServerEvent], None]) -> None:
+    def __init__(self, model: str, emit: Callable[[ev.ServerEvent], None]) -> None:
         self._emit = emit
         self._items: OrderedDict[str, ev.Item] = OrderedDict()
         self._last_item: str | None = None
@@ -69,7 +69,7 @@ class Projection:
             "audio": {
                 "input": {"format": audio_format, "turn_detection": {
                     "type": "semantic_vad", "eagerness": "auto", "create_response": True, "interrupt_response": True}},
-                "output": {"format": audio_format, "voice": voice},
+                "output": {"format": audio_format, "voice": model},
             },
         }
         self._fixed = {key: self._session[key] for key in ("type", "object", "id", "model")}
@@ -80,12 +80,16 @@ class Projection:
         """The control channel is up."""
         self._emit(ev.SessionEvent(type="session.created", session=self._session))
 
-    def update(self, change: Mapping[str, Any]) -> None:
-        """Merge a client's ``session.update``; what a model cannot change keeps its value."""
+    def configure(self, change: Mapping[str, Any]) -> None:
+        """Merge what a client wants of its session; what the server decides keeps its value."""
         ours = change.get("duologue")
         if isinstance(ours, Mapping):
             self._ours = ours.get("events") is True
         self._session = {**_merge(self._session, change), **self._fixed}
+
+    def update(self, change: Mapping[str, Any]) -> None:
+        """Answer a client's ``session.update``."""
+        self.configure(change)
         self._emit(ev.SessionEvent(type="session.updated", session=self._session))
 
     def error(self, code: str, message: str, event_id: str | None = None, *, ours: bool = False) -> None:

@@ -16,7 +16,7 @@ class Client:
 
     def __init__(self, ours: bool = False) -> None:
         self.events: list[ev.ServerEvent] = []
-        self.projection = Projection("embedded", "rms", self.events.append)
+        self.projection = Projection("embedded", self.events.append)
         if ours:
             self.projection.update({"duologue": {"events": True}})
             self.events.clear()
