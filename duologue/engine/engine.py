@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from duologue.engine.admission import Admission, Admitted, QueueFull
 from duologue.engine.config import PipelineConfig
-from duologue.engine.session import EngineSession
+from duologue.engine.messages import SessionFailed
+from duologue.engine.pipeline import Graph
+from duologue.engine.session import EngineSession, Refused
+from duologue.engine.state import SessionState
+from duologue.engine.supervisor import StageProcess
+from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, ToWorker, session_of
+from duologue.metrics import DROPS
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +27,8 @@ class ProcessHealth:
 
     up: bool
     stages: tuple[str, ...]
-    detail: str = ""
+    detail: str
+    pid: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,31 +42,131 @@ class Load:
 
 
 class Engine:
-    """A running pipeline."""
+    """A running pipeline. It lives on the event loop it was started on."""
 
-    config: PipelineConfig
+    def __init__(self, config: PipelineConfig) -> None:
+        self.config = config
+        self._graph = Graph(config)
+        self._admission = Admission(config.admission, config.unit_s)
+        self._sessions: dict[str, EngineSession] = {}
+        self._opened_at: dict[str, float] = {}
+        self._draining = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+        self._processes = {name: StageProcess(name, stages, config, self)
+                           for name, stages in self._graph.processes.items()}
 
     @classmethod
     async def start(cls, config: PipelineConfig) -> Engine:
-        """Start every stage process and wait until all are ready; raises ``ConfigError``."""
-        raise NotImplementedError
+        """Start every stage process and wait until all are ready.
+
+        Raises ``ConfigError``, whose text says what to change, when a stage cannot be started.
+        """
+        engine = cls(config)
+        try:
+            async with asyncio.TaskGroup() as group:
+                for process in engine._processes.values():
+                    group.create_task(process.start())
+        except BaseExceptionGroup as errors:
+            await engine.close()
+            raise errors.exceptions[0] from None
+        except BaseException:
+            await engine.close()
+            raise
+        return engine
 
     def open(self, *, instructions: str = "", voice: str = "", ticket: str | None = None) -> EngineSession:
-        """Open a session; raises ``Refused``."""
-        raise NotImplementedError
+        """Open a session; raises ``Refused``. ``ticket`` is that of an earlier refusal for ``capacity``."""
+        if self._draining:
+            raise Refused("draining", "The server is being shut down and takes no new calls.")
+        gone = [process.name for process in self._processes.values() if process.given_up]
+        if gone:
+            raise Refused("stage_down", f"Part of the server is down ({', '.join(gone)}); "
+                                        f"calls are taken again after it was restarted.")
+        now = asyncio.get_running_loop().time()
+        answer = self._admission.ask(now, ticket)
+        if isinstance(answer, QueueFull):
+            raise Refused("queue_full", "The server is full and so is its queue. Please try again later.")
+        if not isinstance(answer, Admitted):
+            raise Refused("capacity", f"The server is full. You are number {answer.position} in the queue.",
+                          position=answer.position, eta_s=answer.eta_s, ticket=answer.ticket)
+        state = SessionState(uuid.uuid4().hex, self.config, self._graph, instructions, voice)
+        self._opened_at[state.session] = now
+        self._empty.clear()
+        session = EngineSession(state, send=self._send, release=self._release,
+                                observe=self._admission.observe)
+        self._sessions[session.id] = session
+        return session
 
     def health(self) -> Mapping[str, ProcessHealth]:
         """State of every stage process, by name."""
-        raise NotImplementedError
+        return {process.name: ProcessHealth(process.up, process.stages, process.detail, process.pid)
+                for process in self._processes.values()}
 
     def load(self) -> Load:
         """How busy the engine is."""
-        raise NotImplementedError
+        return Load(self._admission.p99_s, self.config.unit_s, self._admission.sessions,
+                    self._admission.waiting)
 
     async def drain(self) -> None:
-        """Take no new session and return when the last one has closed."""
-        raise NotImplementedError
+        """Take no new session and return when the last one is over."""
+        self._draining = True
+        await self._empty.wait()
 
     async def close(self) -> None:
         """End every session and stage process; idempotent."""
-        raise NotImplementedError
+        self._draining = True
+        for session in list(self._sessions.values()):
+            await session.close()
+        await asyncio.gather(*(process.stop() for process in self._processes.values()))
+
+    # --- what the stage processes do ------------------------------------------------------------------------
+
+    def process_up(self, process: StageProcess) -> None:
+        """Rebuild every session in a process that runs again."""
+        for session in list(self._sessions.values()):
+            session.restored(process.stages)
+
+    def process_down(self, process: StageProcess, detail: str) -> None:
+        """Tell every session that it lost these stages."""
+        for session in list(self._sessions.values()):
+            session.lost(process.stages, detail)
+
+    def process_given_up(self, process: StageProcess, detail: str) -> None:
+        """End every session."""
+        for session in list(self._sessions.values()):
+            session.given_up(process.stages, detail)
+
+    def process_said(self, process: StageProcess, message: ToWorker | ToHub) -> None:
+        """Route a message to its session."""
+        if isinstance(message, Dropped):
+            DROPS.labels(what=message.what, reason=message.reason).inc(message.count)
+            return
+        if not isinstance(message, FromStage | Taken):
+            return
+        name = message.session if isinstance(message, Taken) else session_of(message.message)
+        session = self._sessions.get(name)
+        if session is None:
+            DROPS.labels(what="message", reason="session_over").inc()
+            return
+        if isinstance(message, FromStage) and isinstance(message.message, SessionFailed):
+            LOG.error("session failed in a stage: %s", message.message.detail,
+                      extra={"session": name, "stage": message.stage, "process": process.name})
+        try:
+            session.receive(message)
+        except Exception:
+            # A fault in one session's bookkeeping must not end the loop that serves all of them.
+            LOG.exception("session ended by a fault in the hub", extra={"session": name})
+            session.given_up((), "internal fault")
+
+    def _send(self, message: ToStage) -> None:
+        self._processes[self._graph.nodes[message.stage].process].send(message)
+
+    def _release(self, session: EngineSession) -> None:
+        opened_at = self._opened_at.pop(session.id, None)
+        if opened_at is None:
+            return
+        self._sessions.pop(session.id, None)
+        self._admission.left(asyncio.get_running_loop().time() - opened_at)
+        if not self._sessions:
+            self._empty.set()

@@ -205,7 +205,13 @@ HistoryItem = CallerSaid | AgentSaid
 
 @dataclass(frozen=True, slots=True)
 class Open:
-    """Start (or rebuild, when ``history`` is not empty) a session in a stage."""
+    """Start a session in a stage, or rebuild it from its journal.
+
+    ``next_unit`` is the index of the first unit that will be given. Units before ``decided`` are replayed for
+    what was heard in them: their decisions are made, and nothing new is to be said in answer to them. A
+    history that ends in an open reply is gone on with: the text of turn ``turn`` where ``text`` ends. Numbers
+    of utterances, and of the messages of a reply, start from 0 again.
+    """
 
     session: str
     epoch: int
@@ -214,6 +220,7 @@ class Open:
     instructions: str = ""
     voice: str = ""
     history: tuple[HistoryItem, ...] = ()
+    decided: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)

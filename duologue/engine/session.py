@@ -1,11 +1,17 @@
-"""A caller's session with the engine, as the agent sees it."""
+"""A caller's session with the engine, as the agent sees it: the thin shell around ``SessionState``."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
-from duologue.engine.messages import CallerText, EngineEvent, Unit
+from duologue.engine.messages import CallerText, Decision, EngineEvent, StageOutput, TurnEnd, Unit
+from duologue.engine.state import Overrun, SessionState
+from duologue.engine.wire import FromStage, Taken, ToStage
+from duologue.metrics import DECISIONS, DROPS, TURNS, UNIT_SECONDS, UNITS
+
+__all__ = ["EngineSession", "Overrun", "RefusalReason", "Refused"]
 
 RefusalReason = Literal["capacity", "queue_full", "draining", "stage_down"]
 
@@ -27,31 +33,121 @@ class Refused(Exception):  # noqa: N818 - the name of the answer, not of a fault
         self.ticket = ticket
 
 
-class Overrun(Exception):  # noqa: N818 - the name of the condition
-    """The session has ``max_pending_units`` units waiting for a decision; the unit was not taken."""
-
-
 class EngineSession:
-    """One session: units in, one ordered stream of events out."""
+    """One session: units in, one ordered stream of events out.
 
-    id: str
+    It may end by itself, when a stage failed for it twice or was given up: every reply has had its terminal
+    event then, ``outputs`` ends, and what is given to it is dropped.
+    """
+
+    def __init__(self, state: SessionState, *, send: Callable[[ToStage], None],
+                 release: Callable[[EngineSession], None], observe: Callable[[float], None]) -> None:
+        self.id = state.session
+        self._state = state
+        self._send = send
+        self._release = release
+        self._observe = observe
+        self._given_at: dict[int, float] = {}
+        """When each unit was given that waits for its decision."""
+        self._news = asyncio.Event()
+        self._settle()
 
     def append(self, unit: Unit) -> None:
-        """Give the next unit; never blocks. Raises ``Overrun``, or ``ValueError`` for a unit out of order."""
-        raise NotImplementedError
+        """Give the next unit; never blocks.
+
+        Raises ``Overrun`` when ``max_pending_units`` wait for a decision, ``ValueError`` for a unit that is
+        out of order or not ``unit_samples`` of int16; the unit was not taken then.
+        """
+        self._state.append(unit)
+        if not self._state.over:
+            UNITS.inc()
+            self._given_at[unit.index] = asyncio.get_running_loop().time()
+        self._settle()
 
     def inject(self, item: CallerText) -> None:
-        """Give the thinker text between two units."""
-        raise NotImplementedError
+        """Give the thinker text between two units. Raises ``Overrun`` when too many items wait for it."""
+        self._state.inject(item)
+        self._settle()
 
     def interrupt(self, turn: int, heard_samples: int) -> str:
-        """Cut reply ``turn`` at ``heard_samples`` of its audio; returns the text that was heard."""
-        raise NotImplementedError
+        """Cut reply ``turn`` at ``heard_samples`` of its audio; returns the text that was heard.
 
-    def outputs(self) -> AsyncIterator[EngineEvent]:
-        """Yield everything that happens in the session, in order, until it is closed."""
-        raise NotImplementedError
+        The epoch rises at once: nothing older comes out of ``outputs`` any more, except that each reply of
+        which something came out gets its one terminal event. A reply that is over already is cut in the
+        journal. One that was cut before stays as it is.
+        """
+        heard = self._state.interrupt(turn, heard_samples)
+        self._settle()
+        return heard
+
+    async def outputs(self) -> AsyncIterator[EngineEvent]:
+        """Yield everything that happens in the session, in order, until it is over. For one reader."""
+        while True:
+            self._news.clear()
+            while (event := self._state.pop()) is not None:
+                _count(event)
+                yield event
+            if self._state.over:
+                return
+            await self._news.wait()
 
     async def close(self) -> None:
-        """Give everything back, always; idempotent."""
-        raise NotImplementedError
+        """Give everything back, always; idempotent. Never waits, so there is nothing to cancel in it."""
+        self._state.close()
+        self._settle()
+
+    # --- for the engine -------------------------------------------------------------------------------------
+
+    def receive(self, message: FromStage | Taken) -> None:
+        """Take what a stage says."""
+        if isinstance(message, Taken):
+            self._state.taken(message.stage, message.serial, message.count)
+        else:
+            self._measure(message.message)
+            self._state.receive(message.stage, message.serial, message.message)
+        self._settle()
+
+    def lost(self, stages: tuple[str, ...], detail: str) -> None:
+        """Note that a process with these stages died."""
+        # What waited for a dead process says nothing of how busy the engine is.
+        self._given_at.clear()
+        self._state.lost(stages, detail)
+        self._settle()
+
+    def restored(self, stages: tuple[str, ...]) -> None:
+        """Note that a process with these stages runs again."""
+        self._state.restored(stages)
+        self._settle()
+
+    def given_up(self, stages: tuple[str, ...], detail: str) -> None:
+        """Note that a process with these stages is not started again: the session ends."""
+        self._state.given_up(stages, detail)
+        self._settle()
+
+    def _measure(self, message: StageOutput) -> None:
+        if not isinstance(message, Decision):
+            return
+        given = self._given_at.pop(message.unit, None)
+        if given is not None:
+            self._observe(max(message.work_s, asyncio.get_running_loop().time() - given))
+
+    def _settle(self) -> None:
+        """Carry out what the state wants done."""
+        sends, self._state.sends = self._state.sends, []
+        for message in sends:
+            self._send(message)
+        for (what, reason), count in self._state.drops.items():
+            DROPS.labels(what=what, reason=reason).inc(count)
+        self._state.drops.clear()
+        self._news.set()
+        if self._state.over:
+            self._given_at.clear()
+            self._release(self)
+
+
+def _count(event: EngineEvent) -> None:
+    if isinstance(event, TurnEnd):
+        TURNS.labels(status=event.status.value).inc()
+    elif isinstance(event, Decision):
+        DECISIONS.labels(choice=event.choice.value).inc()
+        UNIT_SECONDS.observe(event.work_s)

@@ -1,0 +1,124 @@
+"""The record of a session from its first moment: what the model was given and said, in order.
+
+It only grows: an interruption is a record too, that of the cut. Every rebuild of a stage is the same act, an
+``Open`` with the journal's history and a replay of the units it keeps. Audio is kept only until it has become
+words.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, replace
+
+from duologue.engine.messages import AgentSaid, CallerSaid, HistoryItem, Unit
+
+MAX_RECORDS = 20_000
+"""Records kept (about two hours of talk at three pieces of text a second); the oldest are dropped first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The caller said, or typed, ``text``."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The thinker wrote a piece of reply ``turn``; the reply's text is whole with ``last``."""
+
+    turn: int
+    text: str
+    last: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Reply ``turn`` was cut: ``heard`` is all the caller heard of it."""
+
+    turn: int
+    heard: str
+
+
+@dataclass(frozen=True, slots=True)
+class GivenUp:
+    """Reply ``turn`` failed; there will be no more of it."""
+
+    turn: int
+
+
+Record = Heard | Said | Cut | GivenUp
+
+
+class Journal:
+    """One session's record; ``max_units`` bounds the audio kept of what has not been understood."""
+
+    def __init__(self, max_units: int) -> None:
+        self._max_units = max_units
+        self._records: deque[Record] = deque()
+        self._units: deque[Unit] = deque()
+        self._understood = -1
+
+    def write(self, record: Record) -> int:
+        """Add a record; returns how many of the oldest were dropped for it."""
+        self._records.append(record)
+        if len(self._records) <= MAX_RECORDS:
+            return 0
+        self._records.popleft()
+        return 1
+
+    def keep(self, unit: Unit, decided: int) -> int:
+        """Keep a unit that was given; units before ``decided`` have their decision and may be let go.
+
+        Returns how many units were dropped because there are more than ``max_units``.
+        """
+        self._units.append(unit)
+        self._let_go(decided)
+        dropped = 0
+        while len(self._units) > self._max_units and self._units[0].index < decided:
+            self._units.popleft()
+            dropped += 1
+        return dropped
+
+    def understood(self, last_unit: int, text: str, decided: int) -> int:
+        """Record a final utterance, whose speech ended in ``last_unit``: its audio is not needed any more."""
+        self._understood = max(self._understood, last_unit)
+        self._let_go(decided)
+        return self.write(Heard(text))
+
+    def _let_go(self, decided: int) -> None:
+        # A unit without its decision stays: replaying it is the only way to get one.
+        while self._units and self._units[0].index <= self._understood and self._units[0].index < decided:
+            self._units.popleft()
+
+    @property
+    def units(self) -> tuple[Unit, ...]:
+        """The units to replay after ``history``, consecutive."""
+        return tuple(self._units)
+
+    def history(self) -> tuple[HistoryItem, ...]:
+        """What was said by both, in order, each reply as far as it was heard or has been written."""
+        items: list[HistoryItem] = []
+        place: dict[int, int] = {}
+        for record in self._records:
+            if isinstance(record, Heard):
+                items.append(CallerSaid(record.text))
+                continue
+            if record.turn not in place:
+                place[record.turn] = len(items)
+                items.append(AgentSaid(record.turn, "", open=True))
+            at = place[record.turn]
+            said = items[at]
+            assert isinstance(said, AgentSaid)
+            items[at] = _revised(said, record)
+        return tuple(items)
+
+
+def _revised(said: AgentSaid, record: Said | Cut | GivenUp) -> AgentSaid:
+    match record:
+        case Said():
+            return replace(said, text=said.text + record.text, open=not record.last)
+        case Cut():
+            return replace(said, text=record.heard, open=False)
+        case GivenUp():
+            return replace(said, open=False)

@@ -1,0 +1,446 @@
+"""What a session is, without I/O: calls of the agent and messages of the stages in, events and sends out.
+
+The rules this file keeps, whatever order things come in:
+
+* Exactly one decision for every unit, in order.
+* A reply's text and audio come once and in order, and exactly one terminal event ends it.
+* Nothing of an epoch before the present one is emitted.
+* A stage that was lost is rebuilt from the journal, and its replies go on.
+
+Every stage holds one life of the session at a time, from one ``Open`` to the next, named by a serial number;
+messages of an earlier life are stale. Stages after the thinker (the voice) are fed with the journal's text as
+fast as their connector has room, so that giving a rebuilt voice what it has not spoken is the ordinary feed,
+started further back.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from duologue.engine.config import PipelineConfig
+from duologue.engine.connectors import SocketConnector
+from duologue.engine.journal import Cut, GivenUp, Heard, Journal, Said
+from duologue.engine.messages import (
+    AppendUnit,
+    CallerText,
+    CallerWords,
+    Close,
+    CodecFrames,
+    Decision,
+    EngineEvent,
+    Fence,
+    Health,
+    Hold,
+    Inject,
+    Interrupt,
+    Open,
+    ReplyAudio,
+    ReplyText,
+    SessionFailed,
+    StageInput,
+    StageOutput,
+    TurnEnd,
+    TurnStatus,
+    Unit,
+)
+from duologue.engine.outbox import Outbox, void
+from duologue.engine.pipeline import Graph
+from duologue.engine.turns import Turn, heard_text
+from duologue.engine.wire import ToStage
+
+MAX_INJECTED = 64
+"""Items that may be injected between two decisions."""
+TURNS_KEPT = 32
+"""Replies that can still be cut; older ones have long been played."""
+CONTINUE_WITHIN_S = 2.0
+"""Caller's time within which a rebuilt thinker must go on with the reply it was writing."""
+
+
+class Overrun(Exception):  # noqa: N818 - the name of the condition
+    """The session has as much waiting for a decision as it may; what was given was not taken."""
+
+
+class SessionState:
+    """One session; whoever holds it drains ``sends`` after every call and ``pop``s the events."""
+
+    def __init__(self, session: str, config: PipelineConfig, graph: Graph,
+                 instructions: str = "", voice: str = "") -> None:
+        self.session = session
+        self.sends: list[ToStage] = []
+        self.drops: Counter[tuple[str, str]] = Counter()
+        self.over = False
+        self.epoch = 0
+        self.units = 0
+        """Units given so far, which is the next one's index."""
+        self.decided = 0
+        """Units whose decision has been emitted."""
+        self._config = config
+        self._graph = graph
+        self._instructions = instructions
+        self._voice = voice
+        self._journal = Journal(config.journal_units)
+        self._outbox = Outbox()
+        self._turns: dict[int, Turn] = {}
+        self._last_turn = -1
+        self._serials = dict.fromkeys(graph.stages, 0)
+        self._edges: dict[str, SocketConnector] = {}
+        self._held: set[str] = set()
+        self._injected = 0
+        self._utterance_base = 0
+        self._next_utterance = 0
+        self._rebuilt_after_failure = False
+        self._continue_by: dict[int, int] = {}
+        """Replies a rebuilt thinker must go on with, and the unit by which it must."""
+        self._rebuild(graph.stages)
+
+    # --- the agent's side -----------------------------------------------------------------------------------
+
+    def append(self, unit: Unit) -> None:
+        """Take the next unit. Raises ``Overrun`` or ``ValueError``, and then has not taken it."""
+        if self.over:
+            self._drop("unit", "session_over")
+            return
+        samples = self._config.unit_samples
+        if unit.index != self.units:
+            raise ValueError(f"unit {unit.index} given, but the next one is {self.units}")
+        if unit.pcm.shape != (samples,) or unit.pcm.dtype != np.int16:
+            raise ValueError(
+                f"a unit is int16 of shape ({samples},), not {unit.pcm.dtype} of shape {unit.pcm.shape}")
+        if self.units - self.decided >= self._config.max_pending_units:
+            raise Overrun(f"{self.units - self.decided} units wait for a decision")
+        self.units += 1
+        self._drop("unit", "journal_full", self._journal.keep(unit, self.decided))
+        self._send(self._graph.thinker, AppendUnit(self.session, self.epoch, unit))
+
+    def inject(self, item: CallerText) -> None:
+        """Take text from the caller. Raises ``Overrun`` when too much waits for the thinker."""
+        if self.over:
+            return
+        if self._injected >= MAX_INJECTED:
+            raise Overrun(f"{self._injected} items wait for a decision")
+        self._injected += 1
+        self._record(Heard(item.text))
+        self._send(self._graph.thinker, Inject(self.session, self.epoch, item))
+
+    def interrupt(self, number: int, heard_samples: int) -> str:
+        """Void the present epoch; cut reply ``number`` at ``heard_samples``. Returns what was heard of it.
+
+        Every other reply that is open ends too: one before it was heard as far as there was audio of it, one
+        after it not at all. A reply that was cut before stays as it is, and so does the epoch.
+        """
+        if self.over:
+            return ""
+        named = self._turns.get(number)
+        if named is not None and named.heard is not None:
+            return named.heard
+        self.epoch += 1
+        for edge in self._edges.values():
+            self._drop("message", "stale", edge.abort(self.epoch))
+        cut = {turn.number: self._heard(turn, heard_samples if turn is named else
+                                        turn.samples if turn.number < number else 0)
+               for turn in self._turns.values() if turn is named or turn.open}
+        heard = cut.get(number, "")
+        self._drop("message", "stale", self._outbox.raise_epoch(self.epoch, self._turns, number, heard))
+        for other, text in cut.items():
+            turn = self._turns[other]
+            turn.heard = text
+            self._record(Cut(other, text))
+            if turn.open:
+                self._end_turn(turn, TurnStatus.INTERRUPTED, text, tell=turn is named or turn.surfaced)
+        # The last stage first, so that none is given anything of the new epoch before it knows of it.
+        for stage in reversed(self._graph.stages):
+            for other, text in cut.items():
+                self._send(stage, Interrupt(self.session, self.epoch, other, text))
+            if not cut:
+                self._send(stage, Interrupt(self.session, self.epoch))
+        return heard
+
+    def close(self) -> None:
+        """End the session; a reply that is open ends as interrupted. Idempotent."""
+        if self.over:
+            return
+        for turn in self._open_turns():
+            self._end_turn(turn, TurnStatus.INTERRUPTED, self._heard(turn, turn.samples), "closed")
+        self._finish()
+
+    def pop(self) -> EngineEvent | None:
+        """Give the next event, if there is one."""
+        return self._outbox.pop(self._turns)
+
+    # --- the stages' side -----------------------------------------------------------------------------------
+
+    def receive(self, stage: str, serial: int, message: StageOutput) -> None:
+        """Take an output of ``stage``."""
+        if self.over or serial != self._serials[stage]:
+            self._drop("message", "stale")
+            return
+        match message:
+            case Decision():
+                self._decision(message)
+            case CallerWords():
+                self._words(message)
+            case SessionFailed():
+                self._stage_failed(stage)
+            case ReplyText() | CodecFrames() | ReplyAudio():
+                turn = self._turn_of(message.fence)
+                if turn is None:
+                    self._drop("message", "stale")
+                elif isinstance(message, ReplyText):
+                    self._text(turn, message)
+                elif isinstance(message, ReplyAudio):
+                    self._audio(turn, message)
+                else:
+                    self._frames(stage, message)
+        if self._outbox.full and not self.over:
+            self._drop("event", "unread")
+            self._give_up("the agent does not read the session's events")
+
+    def taken(self, stage: str, serial: int, count: int) -> None:
+        """Note that ``stage`` has filed ``count`` messages of its incoming edge."""
+        if self.over or serial != self._serials[stage] or stage not in self._edges:
+            return
+        edge = self._edges[stage]
+        edge.taken(count)
+        if stage in self._held and edge.room * 4 >= edge.capacity * 3:
+            self._held.discard(stage)
+            self._send(self._source_of(stage), Hold(self.session, held=False))
+        self._feed()
+
+    def lost(self, stages: Iterable[str], detail: str) -> None:
+        """Note that a process with these stages died; it is being restarted."""
+        for stage in stages:
+            self._emit(Health(stage, up=False, detail=detail))
+            for mate in self._graph.rebuilt_with(stage):
+                self._serials[mate] += 1
+
+    def restored(self, stages: Iterable[str]) -> None:
+        """Rebuild the session in these stages, whose process runs again."""
+        if self.over:
+            return
+        rebuilt: dict[str, None] = {}
+        for stage in stages:
+            self._emit(Health(stage, up=True))
+            rebuilt |= dict.fromkeys(self._graph.rebuilt_with(stage))
+        self._rebuild(rebuilt)
+
+    def given_up(self, stages: Iterable[str], detail: str) -> None:
+        """End the session: a process with these stages died and is not started again."""
+        for stage in stages:
+            self._emit(Health(stage, up=False, detail=detail))
+        self._give_up(detail)
+
+    # --- what the stages say --------------------------------------------------------------------------------
+
+    def _decision(self, decision: Decision) -> None:
+        if decision.unit < self.decided:
+            self._drop("message", "duplicate")
+            return
+        if decision.unit > self.decided:
+            self._stage_failed(self._graph.thinker)
+            return
+        self.decided += 1
+        self._injected = 0
+        self._emit(decision if decision.epoch == self.epoch else void(decision, self.epoch))
+        for number in [turn for turn, unit in self._continue_by.items() if self.decided >= unit]:
+            self._fail_turn(self._turns[number], "the reply could not be continued after a restart")
+
+    def _words(self, words: CallerWords) -> None:
+        utterance = self._utterance_base + words.utterance
+        self._next_utterance = max(self._next_utterance, utterance + 1 if words.final else utterance)
+        if words.final:
+            self._drop("journal", "full",
+                       self._journal.understood(words.last_unit, words.text, self.decided))
+        self._emit(replace(words, utterance=utterance))
+
+    def _text(self, turn: Turn, text: ReplyText) -> None:
+        if text.fence.seq < turn.text_seq:
+            self._drop("message", "duplicate")
+            return
+        if text.fence.seq > turn.text_seq or text.start != len(turn.text) or turn.text_whole:
+            self._fail_turn(turn, "a piece of the reply's text is missing")
+            return
+        self._continue_by.pop(turn.number, None)
+        turn.write(text)
+        self._record(Said(turn.number, text.text, text.last))
+        self._emit(text)
+        if self._graph.nodes[self._graph.thinker].local:
+            turn.sent, turn.sent_last = len(turn.text), turn.text_whole
+        else:
+            self._feed()
+
+    def _frames(self, stage: str, frames: CodecFrames) -> None:
+        target = self._graph.nodes[stage].successor
+        if target is None:
+            return
+        edge = self._edges[target]
+        if not edge.room:
+            self._drop("message", "edge_full")
+            self._stage_failed(stage)
+            return
+        edge.put(frames)
+        for message in edge.take():
+            self._send(target, message)
+        # Told at half, so that what the producer has made by then still finds room.
+        if target not in self._held and edge.room * 2 <= edge.capacity:
+            self._held.add(target)
+            self._send(stage, Hold(self.session, held=True))
+
+    def _audio(self, turn: Turn, audio: ReplyAudio) -> None:
+        if audio.fence.seq < turn.audio_seq:
+            self._drop("message", "duplicate")
+            return
+        if audio.fence.seq > turn.audio_seq:
+            self._fail_turn(turn, "a piece of the reply's audio is missing")
+            return
+        turn.audio_seq += 1
+        spans = tuple(replace(span, first_sample=span.first_sample + turn.audio_base,
+                              end_sample=span.end_sample + turn.audio_base) for span in audio.spans)
+        self._emit(replace(audio, first_sample=turn.samples, spans=spans))
+        turn.spans.extend(spans)
+        turn.samples += len(audio.pcm)
+        if audio.last:
+            self._end_turn(turn, TurnStatus.DONE, turn.text)
+
+    # --- replies --------------------------------------------------------------------------------------------
+
+    def _turn_of(self, fence: Fence) -> Turn | None:
+        """The open reply a message belongs to; None when the message is stale."""
+        if fence.epoch != self.epoch:
+            return None
+        if fence.turn > self._last_turn:
+            self._last_turn = fence.turn
+            self._turns[fence.turn] = Turn(fence.turn)
+            if len(self._turns) > TURNS_KEPT:
+                oldest = next(iter(self._turns.values()))
+                if oldest.open:
+                    self._fail_turn(oldest, "too many replies were begun after it")
+                del self._turns[oldest.number]
+        turn = self._turns.get(fence.turn)
+        return turn if turn is not None and turn.open else None
+
+    def _open_turns(self) -> list[Turn]:
+        return [turn for turn in self._turns.values() if turn.open]
+
+    def _heard(self, turn: Turn, samples: int) -> str:
+        return heard_text(turn, samples, self._config.output_rate)
+
+    def _fail_turn(self, turn: Turn, reason: str) -> None:
+        self._record(GivenUp(turn.number))
+        self._end_turn(turn, TurnStatus.FAILED, turn.text, reason)
+
+    def _end_turn(self, turn: Turn, status: TurnStatus, text: str, reason: str = "", *,
+                  tell: bool = True) -> None:
+        turn.status = status
+        self._continue_by.pop(turn.number, None)
+        if tell:
+            self._emit(TurnEnd(self.session, self.epoch, turn.number, status, text, reason))
+
+    # --- rebuilding -----------------------------------------------------------------------------------------
+
+    def _stage_failed(self, stage: str) -> None:
+        """Rebuild the session once after its own failure in a stage; give it up the second time."""
+        if self._rebuilt_after_failure:
+            self._emit(Health(stage, up=False, detail="the session failed there again"))
+            self._give_up("the session failed twice")
+            return
+        self._rebuilt_after_failure = True
+        for turn in self._open_turns():
+            self._fail_turn(turn, f"stage {stage} failed")
+        self._rebuild(self._graph.rebuilt_with(stage))
+
+    def _rebuild(self, stages: Iterable[str]) -> None:
+        """Give these stages a new life of the session, from the journal."""
+        stages = [stage for stage in self._graph.stages if stage in set(stages)]
+        units = self._journal.units
+        thinker = self._graph.thinker in stages
+        if thinker:
+            self._thinker_starts_over()
+        opening = Open(self.session, self.epoch, self._last_turn + 1,
+                       units[0].index if units else self.units,
+                       self._instructions, self._voice, self._journal.history(), self.decided)
+        # The last stage first: what a stage says from its first moment finds the next one open.
+        for stage in reversed(stages):
+            self._serials[stage] += 1
+            if stage in self._graph.voice:
+                self._edges[stage] = SocketConnector(self._graph.nodes[self._source_of(stage)].capacity)
+                self._held.discard(stage)
+            self._send(stage, opening)
+            if stage in self._graph.voice[:1]:
+                self._voice_starts_over()
+        if thinker:
+            for unit in units:
+                self._send(self._graph.thinker, AppendUnit(self.session, self.epoch, unit))
+
+    def _thinker_starts_over(self) -> None:
+        # Its numbers of utterances and of a reply's messages start from 0 again.
+        self._utterance_base = self._next_utterance
+        self._injected = 0
+        unfinished = [turn for turn in self._open_turns() if not turn.text_whole]
+        for turn in unfinished[:-1]:
+            self._fail_turn(turn, "another reply was begun before its text was whole")
+        for turn in unfinished[-1:]:
+            turn.text_seq = 0
+            self._continue_by[turn.number] = self.decided + math.ceil(CONTINUE_WITHIN_S / self._config.unit_s)
+
+    def _voice_starts_over(self) -> None:
+        for turn in self._open_turns():
+            turn.audio_seq, turn.audio_base = 0, turn.samples
+            turn.sent, turn.sent_seq, turn.sent_last = len(self._heard(turn, turn.samples)), 0, False
+            if turn.text_whole and not any(char.isalnum() for char in turn.text[turn.sent:]):
+                # Every word was spoken; only the mark of the end was lost.
+                fence = Fence(self.session, self.epoch, turn.number, 0)
+                self._audio(turn, ReplyAudio(fence, 0, np.zeros(0, np.int16), last=True))
+        self._feed()
+
+    def _feed(self) -> None:
+        """Give the talker the journal's text that it has not had, while its edge has room."""
+        if not self._graph.voice:
+            return
+        talker = self._graph.voice[0]
+        edge = self._edges[talker]
+        for turn in self._open_turns():
+            while (piece := turn.unsent()) is not None:
+                if not edge.room:
+                    return
+                end, rate = piece
+                last = turn.text_whole and end == len(turn.text)
+                edge.put(ReplyText(Fence(self.session, self.epoch, turn.number, turn.sent_seq),
+                                   turn.sent, turn.text[turn.sent:end], last, rate))
+                turn.sent, turn.sent_last = end, last
+                turn.sent_seq += 1
+                for message in edge.take():
+                    self._send(talker, message)
+
+    def _source_of(self, stage: str) -> str:
+        return self._graph.stages[self._graph.stages.index(stage) - 1]
+
+    # --- ending and the small things ------------------------------------------------------------------------
+
+    def _give_up(self, reason: str) -> None:
+        for turn in self._open_turns():
+            self._fail_turn(turn, reason)
+        self._finish()
+
+    def _finish(self) -> None:
+        for stage in self._graph.stages:
+            self._send(stage, Close(self.session))
+        self.over = True
+
+    def _emit(self, event: EngineEvent) -> None:
+        if not self.over:
+            self._outbox.put(event)
+
+    def _send(self, stage: str, message: StageInput) -> None:
+        self.sends.append(ToStage(stage, self._serials[stage], message))
+
+    def _record(self, record: Heard | Said | Cut | GivenUp) -> None:
+        self._drop("journal", "full", self._journal.write(record))
+
+    def _drop(self, what: str, reason: str, count: int = 1) -> None:
+        if count:
+            self.drops[what, reason] += count

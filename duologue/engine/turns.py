@@ -1,0 +1,96 @@
+"""One reply as the hub knows it, and what a caller who stopped listening had heard of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from duologue.engine.messages import ReplyText, TextSpan, TurnStatus
+
+CHARS_PER_SECOND = 15.0
+"""Usual speed of English speech (about 150 words of six characters a minute): tells how long a reply will be
+that has no word spans and whose audio is not whole yet."""
+
+
+@dataclass(slots=True)
+class Turn:
+    """A reply. Sample positions count from the start of its audio, at the pipeline's output rate."""
+
+    number: int
+    text: str = ""
+    text_whole: bool = False
+    rates: list[tuple[int, float]] = field(default_factory=list)
+    """Where in the text a new speaking rate begins, and which."""
+    text_seq: int = 0
+    """Sequence number its next text has, in the thinker's present life."""
+    spans: list[TextSpan] = field(default_factory=list)
+    samples: int = 0
+    audio_seq: int = 0
+    """Sequence number its next audio has, in the codec's present life."""
+    audio_base: int = 0
+    """Samples there were when the voice stages were last rebuilt: those stages count from there."""
+    surfaced: bool = False
+    """Whether the agent has been given anything of it."""
+    status: TurnStatus | None = None
+    heard: str | None = None
+    """What was heard of it, once it was cut."""
+    sent: int = 0
+    """Characters given to the talker in its present life."""
+    sent_seq: int = 0
+    sent_last: bool = False
+
+    @property
+    def open(self) -> bool:
+        """Whether its one terminal event is still to come."""
+        return self.status is None
+
+    def write(self, text: ReplyText) -> None:
+        """Add the next piece of its text."""
+        if not self.rates or self.rates[-1][1] != text.rate:
+            self.rates.append((len(self.text), text.rate))
+        self.text_seq += 1
+        self.text += text.text
+        self.text_whole = text.last
+
+    def unsent(self) -> tuple[int, float] | None:
+        """Where the next piece for the talker ends, and its rate; None when the talker has had everything."""
+        if self.sent == len(self.text) and self.text_whole == self.sent_last:
+            return None
+        rate = next((rate for start, rate in reversed(self.rates) if start <= self.sent), 1.0)
+        end = next((start for start, _ in self.rates if start > self.sent), len(self.text))
+        return end, rate
+
+
+def heard_text(turn: Turn, heard_samples: int, rate: int) -> str:
+    """The beginning of the reply's text that the first ``heard_samples`` samples at ``rate`` Hz spoke.
+
+    A word counts when at least 3/4 of it was heard; what stands between two words belongs to the first. Where
+    the model gives no spans, whole words in proportion to the length of the audio.
+    """
+    if turn.status is TurnStatus.DONE and heard_samples >= turn.samples:
+        return turn.text
+    if not turn.spans:
+        return turn.text[:_proportional_end(turn, heard_samples, rate)]
+    end = 0
+    for span in turn.spans:
+        if 4 * (heard_samples - span.first_sample) < 3 * (span.end_sample - span.first_sample):
+            return turn.text[:max(end, span.start)] if end else ""
+        end = span.end
+    return turn.text[:_over_gap(turn.text, end)]
+
+
+def _over_gap(text: str, at: int) -> int:
+    while at < len(text) and not text[at].isalnum():
+        at += 1
+    return at
+
+
+def _proportional_end(turn: Turn, heard_samples: int, rate: int) -> int:
+    total = turn.samples
+    if turn.status is not TurnStatus.DONE:
+        total = max(total, round(len(turn.text) / CHARS_PER_SECOND * rate))
+    if total <= 0 or heard_samples <= 0:
+        return 0
+    end = min(len(turn.text), len(turn.text) * heard_samples // total)
+    while 0 < end < len(turn.text) and turn.text[end - 1].isalnum() and turn.text[end].isalnum():
+        end -= 1
+    return _over_gap(turn.text, end) if end else 0

@@ -1,0 +1,112 @@
+"""A pipeline without processes, sockets or a loop: real ``Worker``s and a real ``SessionState``, whose messages
+wait in queues until the test delivers them. Order is free between queues, as it is between processes."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+
+from duologue.engine import EngineEvent, PipelineConfig
+from duologue.engine.pipeline import Graph, load_stage
+from duologue.engine.state import SessionState
+from duologue.engine.wire import Decoder, FromStage, Taken, ToHub, ToStage, encode
+from duologue.engine.worker import Worker
+
+NUMBERS = itertools.count()
+
+
+class Simulation:
+    def __init__(self, config: PipelineConfig) -> None:
+        self.config = config
+        self.graph = Graph(config)
+        self.down: set[str] = set()
+        self.to_worker: dict[str, deque[ToStage]] = {}
+        self.to_hub: dict[str, deque[ToHub]] = {}
+        self.workers: dict[str, Worker] = {}
+        for name in self.graph.processes:
+            self._spawn(name)
+        # The scripted stages remember by session what they have failed once.
+        self.state = SessionState(f"s{next(NUMBERS)}", config, self.graph)
+        self.events: list[EngineEvent] = []
+        self.collect()
+
+    @property
+    def processes(self) -> list[str]:
+        return list(self.graph.processes)
+
+    def _spawn(self, name: str) -> None:
+        self.to_worker[name], self.to_hub[name] = deque(), deque()
+        stages = {stage.name: load_stage(stage, self.config)
+                  for stage in self.config.stages if stage.process == name}
+        self.workers[name] = Worker(self.graph, stages)
+
+    def collect(self) -> None:
+        sends, self.state.sends = self.state.sends, []
+        for message in sends:
+            process = self.graph.nodes[message.stage].process
+            if process not in self.down:
+                self.to_worker[process].append(message)
+
+    def deliver_to_worker(self, name: str) -> bool:
+        if not self.to_worker[name]:
+            return False
+        (message,) = Decoder().feed(encode(self.to_worker[name].popleft()))
+        assert isinstance(message, ToStage)
+        self.workers[name].dispatch(message)
+        self.to_hub[name].extend(self.workers[name].replies())
+        return True
+
+    def step(self, name: str) -> bool:
+        worker = self.workers[name]
+        ready = [stage for stage in self.graph.processes[name] if worker._stages[stage].ready]
+        for stage in ready:
+            worker.step(stage)
+        self.to_hub[name].extend(worker.replies())
+        return bool(ready)
+
+    def deliver_to_hub(self, name: str) -> bool:
+        if not self.to_hub[name]:
+            return False
+        (message,) = Decoder().feed(encode(self.to_hub[name].popleft()))
+        if isinstance(message, FromStage):
+            self.state.receive(message.stage, message.serial, message.message)
+        elif isinstance(message, Taken):
+            self.state.taken(message.stage, message.serial, message.count)
+        self.collect()
+        return True
+
+    def kill(self, name: str) -> None:
+        """The process dies: what it sent may still arrive (it was in the socket), what it was sent is lost."""
+        if name in self.down:
+            return
+        while self.deliver_to_hub(name):
+            pass
+        self.down.add(name)
+        self.to_worker[name].clear()
+        self.state.lost(self.graph.processes[name], "killed")
+        self.collect()
+
+    def restart(self, name: str) -> None:
+        if name not in self.down:
+            return
+        self._spawn(name)
+        self.down.discard(name)
+        self.state.restored(self.graph.processes[name])
+        self.collect()
+
+    def pop(self) -> bool:
+        event = self.state.pop()
+        if event is not None:
+            self.events.append(event)
+        return event is not None
+
+    def settle(self) -> None:
+        """Let everything happen that is due."""
+        for name in self.processes:
+            self.restart(name)
+        busy = True
+        while busy:
+            busy = any([action(name) for name in self.processes
+                        for action in (self.deliver_to_worker, self.step, self.deliver_to_hub)])
+        while self.pop():
+            pass

@@ -1,0 +1,382 @@
+"""The session's rules, searched over random orders of everything that can happen."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duologue.engine import (
+    CallerText,
+    CallerWords,
+    Choice,
+    Decision,
+    Health,
+    ReplyAudio,
+    ReplyText,
+    TurnEnd,
+    TurnStatus,
+)
+from duologue.engine.state import CONTINUE_WITHIN_S, Overrun
+from duologue.engine.wire import FromStage
+from tests.engine.scripted import UNIT_MS, WORD_SAMPLES, Order, pipeline, unit
+from tests.engine.simulation import Simulation
+
+PLACEMENTS = [("a", "a", "a"), ("a", "b", "b"), ("a", "a", "b"), ("a", "b", "c")]
+
+
+def say(sim: Simulation, *orders: Order) -> None:
+    for order in orders:
+        sim.state.append(unit(sim.state.units, order))
+        sim.collect()
+
+
+def ends(sim: Simulation) -> list[TurnEnd]:
+    return [event for event in sim.events if isinstance(event, TurnEnd)]
+
+
+def spoken(sim: Simulation, turn: int) -> list[int]:
+    """Numbers of the words in a reply's audio; checks that it is whole and in place."""
+    place = 0
+    for audio in (e for e in sim.events if isinstance(e, ReplyAudio) and e.fence.turn == turn):
+        assert audio.first_sample == place
+        place += len(audio.pcm)
+    pcm = np.concatenate([e.pcm for e in sim.events if isinstance(e, ReplyAudio) and e.fence.turn == turn]
+                         or [np.zeros(0, np.int16)])
+    return [int(n) for n in pcm[::WORD_SAMPLES]]
+
+
+@pytest.fixture(params=PLACEMENTS, ids=["-".join(p) for p in PLACEMENTS])
+def sim(request: pytest.FixtureRequest) -> Simulation:
+    return Simulation(pipeline(*request.param))
+
+
+def test_a_reply_has_its_words_its_audio_and_one_end(sim: Simulation) -> None:
+    say(sim, Order.LISTEN, Order.SPEAK, Order.SPEAK, Order.FINISH, Order.LISTEN)
+    sim.settle()
+    assert spoken(sim, 0) == [0, 1, 2]
+    assert ends(sim) == [TurnEnd(sim.state.session, 0, 0, TurnStatus.DONE, "w0 w1 w2 ")]
+    assert [e.choice for e in sim.events if isinstance(e, Decision)] == [
+        Choice.LISTEN, Choice.SPEAK, Choice.SPEAK, Choice.SPEAK, Choice.LISTEN]
+
+
+def test_an_interruption_ends_the_reply_at_what_was_heard(sim: Simulation) -> None:
+    say(sim, Order.SPEAK, Order.SPEAK, Order.SPEAK)
+    sim.settle()
+    assert sim.state.interrupt(0, WORD_SAMPLES + 3 * WORD_SAMPLES // 4) == "w0 w1 "
+    sim.collect()
+    say(sim, Order.RECALL)
+    sim.settle()
+    assert ends(sim) == [TurnEnd(sim.state.session, 1, 0, TurnStatus.INTERRUPTED, "w0 w1 ")]
+    assert [e.text for e in sim.events if isinstance(e, CallerWords)] == ["AgentSaid:w0 w1 "]
+
+
+def test_a_word_that_was_heard_by_less_than_three_quarters_was_not_heard(sim: Simulation) -> None:
+    say(sim, Order.SPEAK, Order.SPEAK)
+    sim.settle()
+    assert sim.state.interrupt(0, WORD_SAMPLES + 3 * WORD_SAMPLES // 4 - 1) == "w0 "
+
+
+def test_a_reply_that_is_done_can_be_cut_without_a_second_end(sim: Simulation) -> None:
+    say(sim, Order.SPEAK, Order.FINISH)
+    sim.settle()
+    assert sim.state.interrupt(0, WORD_SAMPLES) == "w0 "
+    sim.collect()
+    say(sim, Order.RECALL)
+    sim.settle()
+    assert [end.status for end in ends(sim)] == [TurnStatus.DONE]
+    assert sim.events[-2] == CallerWords(sim.state.session, 0, "AgentSaid:w0 w1  | AgentSaid:w0 ", True, 2, 2)
+
+
+def test_cutting_a_reply_twice_changes_nothing(sim: Simulation) -> None:
+    say(sim, Order.SPEAK, Order.SPEAK)
+    sim.settle()
+    assert sim.state.interrupt(0, WORD_SAMPLES) == "w0 "
+    epoch = sim.state.epoch
+    assert sim.state.interrupt(0, 2 * WORD_SAMPLES) == "w0 "
+    assert sim.state.epoch == epoch
+
+
+def test_a_reply_begun_in_the_old_epoch_never_surfaces(sim: Simulation) -> None:
+    say(sim, Order.SPEAK)
+    sim.settle()
+    say(sim, Order.FINISH, Order.SPEAK)
+    for name in sim.processes:
+        while sim.deliver_to_worker(name) or sim.step(name):
+            pass
+    sim.state.interrupt(0, 0)
+    sim.collect()
+    sim.settle()
+    assert {e.fence.turn for e in sim.events if isinstance(e, ReplyText | ReplyAudio)} == {0}
+    assert [end.turn for end in ends(sim)] == [0]
+    assert sim.state.decided == 3
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_killed_process_costs_no_word_and_repeats_none(sim: Simulation, victim: int) -> None:
+    name = sim.graph.nodes[sim.graph.stages[victim]].process
+    say(sim, Order.SPEAK, Order.SPEAK)
+    sim.settle()
+    sim.kill(name)
+    say(sim, Order.SPEAK)
+    sim.settle()
+    say(sim, Order.FINISH)
+    sim.settle()
+    assert spoken(sim, 0) == [0, 1, 2, 3]
+    assert ends(sim) == [TurnEnd(sim.state.session, 0, 0, TurnStatus.DONE, "w0 w1 w2 w3 ")]
+    health = [(e.stage, e.up) for e in sim.events if isinstance(e, Health)]
+    assert health == [(s, up) for up in (False, True) for s in sim.graph.processes[name]]
+
+
+def test_text_the_voice_had_not_spoken_is_given_to_the_new_one(sim: Simulation) -> None:
+    say(sim, Order.SPEAK, Order.HOLD_TALKER, Order.SPEAK)
+    sim.settle()
+    assert spoken(sim, 0) == [0]
+    sim.kill(sim.graph.nodes["talker"].process)
+    sim.settle()
+    say(sim, Order.FINISH)
+    sim.settle()
+    assert spoken(sim, 0) == [0, -1, 2, 3]
+    assert [end.status for end in ends(sim)] == [TurnStatus.DONE]
+
+
+def test_a_lost_end_mark_is_made_up_when_every_word_was_spoken() -> None:
+    sim = Simulation(pipeline("a", "b", "b"))
+    say(sim, Order.SPEAK)
+    sim.settle()
+    say(sim, Order.FINISH)
+    sim.deliver_to_worker("a")
+    sim.step("a")
+    while sim.deliver_to_hub("a"):
+        pass
+    sim.kill("b")
+    # Of the whole text the last word is spoken by the new voice; then the same with nothing left to speak.
+    sim.settle()
+    assert spoken(sim, 0) == [0, 1]
+    assert [end.status for end in ends(sim)] == [TurnStatus.DONE]
+
+
+def test_a_rebuilt_thinker_that_does_not_go_on_with_its_reply_fails_it(sim: Simulation) -> None:
+    say(sim, Order.SPEAK)
+    sim.settle()
+    sim.kill("a")
+    sim.settle()
+    say(sim, *[Order.LISTEN] * int(CONTINUE_WITHIN_S * 1000 / UNIT_MS - 1))
+    sim.settle()
+    assert ends(sim) == []
+    say(sim, Order.LISTEN)
+    sim.settle()
+    assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
+
+
+def test_units_without_a_decision_are_replayed_and_decided_once(sim: Simulation) -> None:
+    say(sim, Order.HEAR, Order.LISTEN)
+    sim.settle()
+    say(sim, Order.LISTEN, Order.LISTEN)
+    sim.kill("a")
+    say(sim, Order.RECALL)
+    sim.settle()
+    assert [e.unit for e in sim.events if isinstance(e, Decision)] == [0, 1, 2, 3, 4]
+    assert [(e.utterance, e.text) for e in sim.events if isinstance(e, CallerWords)] == [
+        (0, "heard 0"), (1, "CallerSaid:heard 0")]
+
+
+def test_what_the_caller_typed_survives_the_thinker(sim: Simulation) -> None:
+    sim.state.inject(CallerText("typed"))
+    sim.collect()
+    sim.kill("a")
+    sim.settle()
+    say(sim, Order.RECALL)
+    sim.settle()
+    assert [e.text for e in sim.events if isinstance(e, CallerWords)] == ["CallerSaid:typed"]
+
+
+@pytest.mark.parametrize("order", [Order.FAIL_ONCE, Order.RAISE_ONCE])
+def test_a_session_that_failed_is_rebuilt_once(sim: Simulation, order: Order) -> None:
+    say(sim, Order.SPEAK, order, Order.LISTEN)
+    sim.settle()
+    assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
+    assert sim.state.decided == 3
+    assert not sim.state.over
+    say(sim, Order.FINISH)
+    sim.settle()
+    assert [(end.turn, end.status) for end in ends(sim)][1:] == [(1, TurnStatus.DONE)]
+
+
+@pytest.mark.parametrize("order", [Order.FAIL, Order.SKIP])
+def test_a_session_that_fails_twice_is_over(sim: Simulation, order: Order) -> None:
+    say(sim, Order.SPEAK, order, Order.LISTEN)
+    sim.settle()
+    assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
+    assert sim.state.over
+    say(sim, Order.LISTEN)
+    assert sim.state.drops["unit", "session_over"] == 1
+
+
+@pytest.mark.parametrize("order", [Order.FAIL_TALKER, Order.BREAK_TALKER])
+def test_a_failing_talker_ends_the_reply_and_the_next_one_is_spoken(sim: Simulation, order: Order) -> None:
+    say(sim, Order.SPEAK, order, Order.FINISH)
+    sim.settle()
+    say(sim, Order.SPEAK, Order.FINISH)
+    sim.settle()
+    assert [end.status for end in ends(sim)] == [TurnStatus.FAILED, TurnStatus.DONE]
+    assert spoken(sim, ends(sim)[1].turn) == [0, 1]
+
+
+def test_a_talker_is_fed_no_faster_than_it_files(sim: Simulation) -> None:
+    if sim.graph.nodes["thinker"].local:
+        return
+    say(sim, Order.BURST, Order.BURST, Order.BURST, Order.FINISH)
+    sim.deliver_to_worker("a")
+    for _ in range(8):
+        sim.deliver_to_worker("a")
+        sim.step("a")
+    while sim.deliver_to_hub("a"):
+        assert sum(isinstance(m.message, ReplyText) for m in sim.to_worker["b"]) <= 64
+    sim.settle()
+    assert spoken(sim, 0) == list(range(91))
+
+
+def test_frames_beyond_the_room_of_their_edge_fail_the_reply() -> None:
+    sim = Simulation(pipeline("a", "b", "c"))
+    say(sim, Order.FLOOD)
+    sim.settle()
+    assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
+    assert sim.state.drops["message", "edge_full"] == 1
+
+
+def test_an_overrun_takes_nothing() -> None:
+    sim = Simulation(pipeline("a", "b", "b", max_pending_units=2))
+    say(sim, Order.LISTEN, Order.LISTEN)
+    with pytest.raises(Overrun):
+        sim.state.append(unit(2))
+    sim.settle()
+    say(sim, Order.LISTEN)
+    sim.settle()
+    assert sim.state.decided == 3
+
+
+def test_a_unit_out_of_order_or_of_a_wrong_shape_is_refused(sim: Simulation) -> None:
+    with pytest.raises(ValueError, match="the next one is 0"):
+        sim.state.append(unit(1))
+    short = unit(0)
+    with pytest.raises(ValueError, match="1280"):
+        sim.state.append(type(short)(0, short.pcm[:-1], 0.0))
+    assert sim.state.units == 0
+
+
+def test_duplicates_are_dropped_and_a_gap_fails_the_reply(sim: Simulation) -> None:
+    say(sim, Order.SPEAK, Order.SPEAK, Order.SPEAK)
+    for name in sim.processes:
+        while sim.deliver_to_worker(name) or sim.step(name):
+            pass
+    queue = sim.to_hub["a"]
+    texts = [m for m in queue if isinstance(m, FromStage) and isinstance(m.message, ReplyText)]
+    queue.insert(queue.index(texts[0]), texts[0])
+    queue.remove(texts[1])
+    sim.settle()
+    assert sim.state.drops["message", "duplicate"] == 1
+    assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
+
+
+ACTIONS = st.one_of(
+    st.tuples(st.just("say"), st.sampled_from([Order.LISTEN, Order.SPEAK, Order.SPEAK, Order.FINISH,
+                                               Order.HEAR, Order.HOLD_TALKER, Order.BURST])),
+    st.tuples(st.just("fail"), st.sampled_from([Order.FAIL_ONCE, Order.RAISE_ONCE, Order.FAIL_TALKER])),
+    st.tuples(st.just("interrupt"), st.integers(0, 4 * WORD_SAMPLES)),
+    st.tuples(st.sampled_from(["to_worker", "step", "to_hub", "kill", "restart"]), st.integers(0, 2)),
+    st.tuples(st.sampled_from(["work", "pop", "settle"]), st.integers(1, 6)),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(placement=st.sampled_from(PLACEMENTS), actions=st.lists(ACTIONS, max_size=60))
+def test_whatever_the_order_of_things_the_rules_hold(
+        placement: tuple[str, str, str], actions: list[tuple[str, int]]) -> None:
+    sim = Simulation(pipeline(*placement))
+    heard: dict[int, str] = {}
+    least_epoch: list[int] = []
+
+    def pop() -> bool:
+        if not sim.pop():
+            return False
+        least_epoch.append(sim.state.epoch)
+        return True
+
+    for kind, argument in actions:
+        name = sim.processes[argument % len(sim.processes)]
+        match kind:
+            case "say" | "fail":
+                say(sim, Order(argument))
+            case "interrupt":
+                turns = [e.fence.turn for e in sim.events if isinstance(e, ReplyText | ReplyAudio)]
+                if turns:
+                    text = sim.state.interrupt(turns[-1], argument)
+                    assert heard.setdefault(turns[-1], text) == text
+                    sim.collect()
+            case "to_worker":
+                sim.deliver_to_worker(name) if name not in sim.down else None
+            case "step":
+                sim.step(name) if name not in sim.down else None
+            case "to_hub":
+                sim.deliver_to_hub(name) if name not in sim.down else None
+            case "kill":
+                sim.kill(name)
+            case "restart":
+                sim.restart(name)
+            case "work":
+                for _ in range(argument):
+                    for up in set(sim.processes) - sim.down:
+                        _ = sim.deliver_to_worker(up), sim.step(up), sim.deliver_to_hub(up)
+            case "pop":
+                for _ in range(argument):
+                    pop()
+            case "settle":
+                while pop():
+                    pass
+                sim.settle()
+                least_epoch.extend([sim.state.epoch] * (len(sim.events) - len(least_epoch)))
+    sim.settle()
+    least_epoch.extend([sim.state.epoch] * (len(sim.events) - len(least_epoch)))
+    decided = [event.unit for event in sim.events if isinstance(event, Decision)]
+    assert decided == list(range(len(decided)))
+    assert sim.state.over or len(decided) == sim.state.units
+    sim.state.close()
+    while sim.pop():
+        least_epoch.append(sim.state.epoch)
+    check_replies(sim, heard)
+    for event, epoch in zip(sim.events, least_epoch, strict=True):
+        if isinstance(event, ReplyText | ReplyAudio):
+            assert event.fence.epoch == epoch
+        elif isinstance(event, Decision | TurnEnd):
+            assert event.epoch == epoch
+
+
+def check_replies(sim: Simulation, heard: dict[int, str]) -> None:
+    """Each reply that surfaced is in order and has one end, after which there is nothing of it."""
+    replies: dict[int, list[ReplyText | ReplyAudio | TurnEnd]] = {}
+    for event in sim.events:
+        if isinstance(event, ReplyText | ReplyAudio):
+            replies.setdefault(event.fence.turn, []).append(event)
+        elif isinstance(event, TurnEnd):
+            replies.setdefault(event.turn, []).append(event)
+    for turn, events in replies.items():
+        assert [isinstance(event, TurnEnd) for event in events] == [False] * (len(events) - 1) + [True]
+        end = events[-1]
+        assert isinstance(end, TurnEnd)
+        texts = [event for event in events if isinstance(event, ReplyText)]
+        starts = list(itertools.accumulate((len(text.text) for text in texts), initial=0))
+        assert [text.start for text in texts] == starts[:-1]
+        said = "".join(text.text for text in texts)
+        assert said.startswith(end.text)
+        words = spoken(sim, turn)
+        plan = [int(word[1:]) if word[1:].isdigit() else -1 for word in said.split()]
+        assert words == plan[:len(words)]
+        if end.status is TurnStatus.DONE:
+            assert words == plan
+            assert end.text == said
+        if end.status is TurnStatus.INTERRUPTED and turn in heard:
+            assert end.text == heard[turn]
