@@ -45,7 +45,7 @@ const timelineView = new TimelineView(ui.timeline, timeline);
 const screenLock = new ScreenLock();
 const visualiser = new Visualiser(ui.visualiser, {
   agent: () => attempt?.agent?.read() ?? SILENCE,
-  caller: () => attempt?.caller?.read() ?? SILENCE,
+  caller: () => (situation.phase === "live" && attempt?.caller?.read()) || SILENCE,
 });
 
 /** @param {Partial<typeof situation>} change */

@@ -7,8 +7,8 @@
  */
 /** @typedef {{answer: string, location: string | null}} Accepted */
 
-/** @type {Record<string, Refusal["fault"]>} what the page has its own words for, by the server's `error.code` */
-const FAULTS = { queue_full: "full", draining: "draining", stage_down: "down" };
+/** @type {ReadonlyMap<unknown, Refusal["fault"]>} what the page has its own words for, by the server's `error.code` */
+const FAULTS = new Map([["queue_full", "full"], ["draining", "draining"], ["stage_down", "down"]]);
 
 /** Between two questions of a waiting caller, in ms: several fit into the time a ticket lives. */
 export const ASK_AGAIN_MS = 2_000;
@@ -52,7 +52,7 @@ export function readAnswer(status, body, location) {
   }
   const { code, message } = fieldsOf(fields["error"]);
   const detail = typeof message === "string" ? message : `The server answered with status ${status}.`;
-  return { fault: FAULTS[String(code)] ?? "refused", detail };
+  return { fault: FAULTS.get(code) ?? "refused", detail };
 }
 
 /**

@@ -61,7 +61,10 @@ function lines({ phase, agent, muted, trouble, queue, down, note }) {
   if (phase === "queued" && queue !== null) return queueMessage(queue);
   if (phase !== "live") return LINES[phase];
   const { label, hint } = LINES[agent];
-  if (down.size > 0) return { label, hint: `The ${[...down].join(" and the ")} is restarting. The call goes on.` };
+  if (down.size > 0) {
+    const verb = down.size === 1 ? "is" : "are";
+    return { label, hint: `The ${[...down].join(" and the ")} ${verb} restarting. The call goes on.` };
+  }
   if (note !== "") return { label, hint: note };
   return muted ? { label, hint: "You are muted." } : { label, hint };
 }

@@ -56,6 +56,9 @@ export function show(situation) {
   const { phase, muted, trouble } = situation;
   const root = document.documentElement;
   const live = phase === "live";
+  // In a call the agent's own voice says what it does; a screen reader that spoke over it would be in the way.
+  const quiet = live && root.dataset["phase"] === "live" && situation.note === "" && situation.down.size === 0;
+  ui.status.setAttribute("aria-live", quiet ? "off" : "polite");
   root.dataset["phase"] = phase;
   root.dataset["state"] = state;
   if (live) root.dataset["conversation"] = "";

@@ -33,7 +33,7 @@ const POSTURES = {
   queued: { ...REST, size: 0.62, body: 0.22, flow: 0, halo: 0, ring: 0.25, orbit: 0.7 },
   listening: { ...REST, size: 0.74, body: 0.82, flow: 0.15, halo: 0, ring: 1 },
   thinking: { ...REST, size: 0.74, body: 0.82, flow: 0.6, halo: 0, ring: 0.45, comet: 1 },
-  speaking: { ...REST, size: 0.98, body: 1, flow: 0.5, halo: 1, ring: 0.45 },
+  speaking: { ...REST, size: 0.9, body: 1, flow: 0.5, halo: 1, ring: 0.45 },
   ducked: { ...REST, size: 0.78, body: 0.6, flow: 0.35, halo: 0.4, ring: 1 },
   paused: { ...REST, size: 0.74, body: 0.3, flow: 0, halo: 0, ring: 1, bars: 1 },
   ended: { ...REST, size: 0.62, body: 0.18, flow: 0, halo: 0, ring: 0.2 },
@@ -149,7 +149,7 @@ export class Visualiser {
     pen.translate(width / 2, height / 2);
     const unit = Math.min(width, height) / 2 / 1.62;
     this.#drawRing(pen, unit * RING);
-    this.#drawBody(pen, unit * this.#posture.size * (1 + 0.12 * this.#agent.level));
+    this.#drawBody(pen, unit * this.#posture.size * (1 + 0.1 * this.#agent.level));
     pen.restore();
   }
 
@@ -167,7 +167,7 @@ export class Visualiser {
     pen.lineWidth = 1.5 + 1.5 * level;
     pen.setLineDash(this.#muted ? [2, 9] : []);
     outline(pen, radius, (angle) => bands.reduce((sum, band, index) =>
-      sum + band * level * 0.05 * Math.cos((5 + 2 * index) * angle + t * (1.2 + 0.7 * index)), 0.05 * level));
+      sum + band * level * 0.035 * Math.cos((5 + 2 * index) * angle + t * (1.2 + 0.7 * index)), 0.04 * level));
     pen.stroke();
     pen.setLineDash([]);
     if (orbit > 0.01) {
@@ -188,12 +188,12 @@ export class Visualiser {
     const t = this.#time;
     const edge = (/** @type {number} */ lag) => (/** @type {number} */ angle) =>
       0.012 * flow * Math.sin(t * 0.9 - lag)
-      + bands.reduce((sum, band, index) => sum + (0.016 * flow + 0.1 * band * level)
+      + bands.reduce((sum, band, index) => sum + (0.012 * flow + 0.055 * band * level)
         * Math.cos((2 + index) * angle + (index % 2 ? -1 : 1) * (t * (0.5 + 0.35 * index)) + index - lag), 0);
     pen.fillStyle = this.#surface.colour("--accent");
     for (const echo of [2, 1]) {
       pen.globalAlpha = body * halo * 0.11;
-      outline(pen, radius * (1 + echo * halo * (0.05 + 0.09 * level)), edge(echo * 0.5));
+      outline(pen, radius * (1 + echo * halo * (0.04 + 0.055 * level)), edge(echo * 0.5));
       pen.fill();
     }
     const light = pen.createRadialGradient(-radius * 0.35, -radius * 0.45, radius * 0.1, 0, 0, radius * 1.15);

@@ -17,11 +17,15 @@ from aiortc import MediaStreamTrack, RTCDataChannel, RTCPeerConnection, RTCSessi
 from aiortc.mediastreams import MediaStreamError
 from av import AudioFrame
 
+from duologue.agent.http.pages import add_routes
+
 WEB = Path(__file__).parents[2] / "duologue" / "web"
 RATE = 48_000
 FRAME = RATE // 50
 TONE_HZ = 440
 LIMIT_S = 30.0
+AUDIBLE = 50.0
+"""Root mean square above which a frame is no silence, of int16 samples."""
 
 Event = dict[str, Any]
 
@@ -56,6 +60,8 @@ class PeerCall:
         """Messages the page sent on its data channel."""
         self.loudness: float = 0.0
         """Root mean square of the caller's newest 20 ms."""
+        self.quiet_frames = 0
+        """Frames of 20 ms in a row, up to the newest, in which the caller was not heard."""
         self.released = False
         """Whether the page gave the call back with DELETE."""
         self._changed = asyncio.Condition()
@@ -108,6 +114,11 @@ class PeerCall:
         async with self._changed:
             self._changed.notify_all()
 
+    async def vanish(self) -> None:
+        """Stop answering on the network, as a machine does that loses its power."""
+        assert self.peer.sctp is not None
+        await self.peer.sctp.transport.transport.stop()
+
     async def close(self) -> None:
         """End this side of the call."""
         await self.peer.close()
@@ -125,6 +136,7 @@ class PeerCall:
             except MediaStreamError:
                 return
             self.loudness = float(np.sqrt(np.mean(np.square(frame.to_ndarray().astype(np.float64)))))
+            self.quiet_frames = self.quiet_frames + 1 if self.loudness < AUDIBLE else 0
             await self.note()
 
 
@@ -132,7 +144,7 @@ Refusal = tuple[int, Event]
 
 
 class PeerServer:
-    """Serves the page under a strict policy, and takes its calls or gives it the ``refusals`` first."""
+    """Serves the page as the real server does, and takes its calls, or gives it the ``refusals`` first."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -179,17 +191,13 @@ class PeerServer:
         await call.note()
         return web.Response(status=204)
 
-    async def _page(self, request: web.Request) -> web.FileResponse:
-        return web.FileResponse(WEB / (request.match_info["name"] or "index.html"),
-                                headers={"Content-Security-Policy": "default-src 'self'"})
-
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[PeerServer]:
         """Serve on a free port of the loopback interface."""
         app = web.Application()
         app.router.add_post("/v1/realtime/calls", self._make)
         app.router.add_delete("/v1/realtime/calls/{id}", self._release)
-        app.router.add_get("/{name:[a-z_]*(?:\\.[a-z]+)?}", self._page)
+        add_routes(app, WEB)
         runner = web.AppRunner(app)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)
