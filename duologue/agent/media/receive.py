@@ -19,7 +19,7 @@ import numpy as np
 from duologue.agent.media.arrivals import Arrivals
 from duologue.agent.media.codec import Decoder, MalformedPacketError
 from duologue.engine import Pcm
-from duologue.metrics import CONCEALED_SAMPLES, DROPS
+from duologue.metrics import DROPS
 
 MAX_HELD = 64
 """Packets that may wait behind a missing one; with more, it is not waited for any longer."""
@@ -275,7 +275,6 @@ class ReceivePath:
             pcm[:sounding] = made_up
         self._concealing += count
         self._position += count
-        CONCEALED_SAMPLES.inc(count)
         out.append(Received(pcm, count))
 
     def _give(self, pcm: Pcm, out: list[Received]) -> None:
