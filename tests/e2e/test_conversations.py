@@ -25,7 +25,7 @@ UNITS_PER_S = 12.5
 async def talk(server: ServerProcess, microphone: Microphone, network: ImpairedNetwork | None = None) -> Recording:
     """Play the whole microphone to the server, wait for the last reply to end, hang up."""
     async with browser_call(server.url, microphone, network) as call:
-        so_far = await call.until_sample(microphone.length)
+        so_far = await call.until_sample(microphone.length + 2 * RATE)
         last = so_far.said(microphone)[-1]
         recording = await call.until_answered(last.end)
         await call.hang_up()

@@ -17,6 +17,9 @@ MIN_FIT = 0.5
 The browser's own processing leaves 0.8 and more; a wrong place stays below 0.3.
 """
 
+STUMBLE = RATE * 4 // 10
+"""Samples an utterance may be off its place after the one before: a busy machine's microphone stumbles."""
+
 
 @dataclass(frozen=True, slots=True)
 class ChannelEvent:
@@ -45,14 +48,14 @@ class Recording:
 
         Raises ``LookupError`` for one that is not there.
         """
+        first, last = microphone.utterances[0].span, microphone.utterances[-1].span
+        # All of it together finds the place even of sounds that are all alike; each alone, how it stumbled.
+        start, _ = locate(microphone.read(first.start, min(last.end, first.start + self.mic.size)), self.mic)
+        shift = start - first.start
         found: list[Span] = []
-        shift: int | None = None
         for utterance in microphone.utterances:
-            # The first one may be anywhere; the rest lie where the timeline says, give or take a stumble.
-            around = None
-            if shift is not None:
-                start = utterance.span.start + shift
-                around = Span(start - RATE, start + utterance.sound.size + RATE)
+            start = utterance.span.start + shift
+            around = Span(start - STUMBLE, start + utterance.sound.size + STUMBLE)
             start, fit = locate(utterance.sound, self.mic, around)
             if fit < MIN_FIT:
                 raise LookupError(f"{utterance.text!r} is not in the microphone's track (fit {fit:.2f})")

@@ -64,3 +64,12 @@ def test_what_was_not_said_is_not_found() -> None:
     noise = np.random.default_rng(1).normal(0, 0.05, 3 * RATE).astype(np.float32)
     with pytest.raises(LookupError, match="'stop'"):
         Recording(noise, noise).said(Microphone().say("stop"))
+
+
+def test_sounds_that_are_all_alike_are_told_apart_by_their_place() -> None:
+    microphone = Microphone().pause(1)
+    for _ in range(4):
+        microphone.play(tone(0.05), "beep").pause(0.9)
+    mic = np.concatenate([quiet(0.7), microphone.read(0, microphone.length)])
+    found = Recording(mic, mic).said(microphone)
+    assert [span.start for span in found] == [one.span.start + round(0.7 * RATE) for one in microphone.utterances]
