@@ -18,6 +18,7 @@ from duologue.agent.http.host import DRAIN, HOST
 from duologue.agent.transports.sdp import BadOffer
 from duologue.agent.transports.webrtc import NoAddress
 from duologue.engine import Refused
+from duologue.metrics import REFUSALS
 
 CALLS = "/v1/realtime/calls"
 
@@ -36,6 +37,7 @@ TICKET_HEADER = "X-Duologue-Ticket"
 async def create(request: web.Request) -> web.Response:
     """``POST /v1/realtime/calls``: 201 with the answer SDP and the call's place in ``Location``."""
     if request.app[DRAIN].draining:
+        REFUSALS.labels(reason="draining").inc()
         raise ApiError(503, "draining", "the server is going down and takes no new calls",
                        headers={"Retry-After": str(RETRY_MOST_S)})
     sdp, session = await _read(request)

@@ -116,6 +116,7 @@ class PacketTrack(MediaStreamTrack):
         self.sent = asyncio.Event()
         self._packets = list(packets)
         self._index = 0
+        self._started = 0.0
 
     async def recv(self) -> Packet[Stream]:
         await self.start.wait()
@@ -124,7 +125,10 @@ class PacketTrack(MediaStreamTrack):
             await asyncio.Event().wait()
         if self.readyState != "live":
             raise MediaStreamError
-        await asyncio.sleep(0.02)
+        loop = asyncio.get_running_loop()
+        if self._index == 0:
+            self._started = loop.time()
+        await asyncio.sleep(self._started + 0.02 * self._index - loop.time())
         packet: Packet[Stream] = Packet(self._packets[self._index])
         packet.pts = self._index * 960
         packet.time_base = Fraction(1, 48_000)

