@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import accumulate, islice
 
 from duologue.engine.models.embedded.speakable import MARKS, Break, Word
 
@@ -19,6 +20,8 @@ _BEFORE = 3
 _AFTER = 2
 _CHARS = 80
 """Characters in one phrase; a digit counts as four, since it becomes a word."""
+_AROUND_CHARS = 30
+"""The same, for the words before it and for those after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +77,8 @@ class Phraser:
             return None
         words = tuple(self._queue.popleft() for _ in range(length))
         ended = words[-1].pause is Break.SENTENCE
-        after = () if ended else tuple(self._queue)[:_AFTER]
-        phrase = Phrase(tuple(self._said), words, after, self.done)
+        after = () if ended else _near(islice(self._queue, _AFTER))
+        phrase = Phrase(_near(reversed(self._said))[::-1], words, after, self.done)
         for word in words:
             self._said.append(word)
             if word.pause is Break.SENTENCE:
@@ -87,8 +90,8 @@ class Phraser:
         """Words in the next phrase; 0: none yet."""
         limit, spill = (_WORDS, _SPILL) if self._begun else (_FIRST_WORDS, 0)
         chars, fit, marked = 0, 0, 0
-        for word in list(self._queue)[:limit + spill]:
-            chars += sum(len(t.name) + 3 * sum(c.isdigit() for c in t.name) for t in word.tokens)
+        for word in islice(self._queue, limit + spill):
+            chars += _chars(word)
             if fit and chars > _CHARS:
                 break
             fit += 1
@@ -103,6 +106,16 @@ class Phraser:
         known = len(self._queue) if self._finished else len(self._queue) - 1
         length = min(fit, limit, known)
         return length if length >= _MIN_WORDS or fit < len(self._queue) else 0
+
+
+def _chars(word: Word) -> int:
+    return sum(len(token.name) + 3 * sum(map(str.isdigit, token.name)) for token in word.tokens)
+
+
+def _near(words: Iterable[Word]) -> tuple[Word, ...]:
+    """Words as long as they stay short together, the nearest first."""
+    sizes = accumulate(map(_chars, words := tuple(words)))
+    return tuple(word for word, size in zip(words, sizes, strict=True) if size <= _AROUND_CHARS)
 
 
 def _with_pause(word: Word, pause: Break) -> Word:

@@ -57,7 +57,7 @@ _ENDS_EARLY = re.compile(rf"(?<={_LETTER})[,;!?]+[{_CLOSERS}]*$")
 _TAIL = re.compile(r"[^\w%°€£+]+$")
 _TOKEN = re.compile(r"[^A-Za-z0-9'.,:/%$-]+")
 _DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
-_ABBREVIATIONS = frozenset(["mr", "mrs", "ms", "dr", "st", "prof", "vs", "no", "jr", "sr", "etc", "approx"])
+_ABBREVIATIONS = frozenset(["mr", "mrs", "ms", "dr", "st", "prof", "vs", "jr", "sr", "etc", "approx"])
 
 
 class Scanner:
