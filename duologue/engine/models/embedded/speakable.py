@@ -47,17 +47,19 @@ _SAME = str.maketrans({"’": "'", "‘": "'", "ʼ": "'", "–": "-", "‑": "-"
                        "æ": "ae", "Æ": "Ae", "ß": "ss", "ø": "o", "Ø": "O", "ł": "l", "Ł": "L", "đ": "d",
                        "Đ": "D", "þ": "th", "ð": "th", "œ": "oe", "Œ": "Oe"})
 _LETTER = r"[^\W\d_]"
+_MARKS_AFTER = rf"(?:(?<={_LETTER})[,;!?]|(?:(?<={_LETTER}{_LETTER})|(?<='{_LETTER}))[.:])"
+"""A mark where it ends a piece whatever follows: not in "3,000", "3.14", "10:30" or "e.g."."""
 _CLOSERS = "\"')\\]”"
 _PIECE = re.compile(rf"\s+|—|--+"
-                    rf"|(?:(?!--)(?:[^\s—,;!?]|(?<!{_LETTER})[,;!?])){{1,{MAX_WORD_CHARS}}}(?:[,;!?]+[{_CLOSERS}]*)?"
-                    rf"|[,;!?]+[{_CLOSERS}]*")
-"""White space, a dash, or a piece; a comma after a letter ends a piece ("yes,no"), not one after a digit."""
-_ENDS_EARLY = re.compile(rf"(?<={_LETTER})[,;!?]+[{_CLOSERS}]*$")
-"""What ends a piece although the text after it is not known yet (not so "3," or "e.")."""
+                    rf"|(?:(?!--)(?!{_MARKS_AFTER})[^\s—]){{1,{MAX_WORD_CHARS}}}(?:{_MARKS_AFTER}[,;:.!?]*[{_CLOSERS}]*)?"
+                    rf"|{_MARKS_AFTER}[,;:.!?]*[{_CLOSERS}]*")
+"""White space, a dash, or a piece of text that makes one word."""
+_ENDS_EARLY = re.compile(rf"{_MARKS_AFTER}[,;:.!?]*[{_CLOSERS}]*$")
+"""What completes a piece although the text after it is not known yet."""
 _TAIL = re.compile(r"[^\w%°€£+]+$")
 _TOKEN = re.compile(r"[^A-Za-z0-9'.,:/%$-]+")
 _DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
-_ABBREVIATIONS = frozenset(["mr", "mrs", "ms", "dr", "st", "prof", "vs", "jr", "sr", "etc", "approx"])
+_ABBREVIATIONS = frozenset(["mr", "mrs", "ms", "dr", "st", "prof", "vs", "jr", "sr", "etc", "approx", "ph"])
 
 
 class Scanner:

@@ -22,7 +22,8 @@ def said(word: Word) -> str:
 
 @pytest.mark.parametrize(("text", "spoken"), [
     ("Hello", "Hello"), ("5×3=15", "5 times 3 equals 15"), ("don’t", "don't"), ("naïve", "naive"),
-    ("Straße", "Strasse"), ("12°C", "12 degrees C"), ("−5", "-5"), ("$3.50", "$3.50"), ("25%", "25%"), ("C++", "C plus plus"),
+    ("Straße", "Strasse"), ("12°C", "12 degrees C"),
+    ("−5", "-5"), ("$3.50", "$3.50"), ("25%", "25%"), ("C++", "C plus plus"),
     ("**bold**", "bold"), ("(hello)", "hello"), ("“fine”", "fine"), ("3*4", "3 times 4"), ("#1", "number 1"),
     ("R&B", "R and B"), ("rock'n'roll", "rock'n'roll"), ("1,234", "1,234"), ("3:45", "3:45"), ("ﬁne", "fine"),
 ])
@@ -62,6 +63,10 @@ def test_a_word_is_known_as_soon_as_a_mark_ends_it() -> None:
     scanner = Scanner()
     assert [said(word) for word in scanner.push("Well, hel")] == ["Well"]
     assert [said(word) for word in scanner.push("lo,")] == ["hello"]
+    assert [said(word) for word in scanner.push(" there.")] == ["there"]
+    assert [said(word) for word in scanner.push(" I can't.")] == ["I", "can't"]
+    assert scanner.push(" e.") == []
+    assert [said(word) for word in scanner.push("g. ")] == ["e.g"]
     assert scanner.push(" 3.") == []
     assert [said(word) for word in scanner.push("14 ")] == ["3.14"]
 
