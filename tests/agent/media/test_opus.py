@@ -121,6 +121,20 @@ def test_a_frame_restored_from_the_next_packet_is_closer_than_one_made_up() -> N
     assert 1 - np.median(restored) < (1 - np.median(made_up)) / 4
 
 
+@pytest.mark.parametrize("lost", [FRAME, FRAME + 13])
+def test_what_is_restored_lies_just_before_the_next_packet(lost: int) -> None:
+    packets = encode(speech(), bitrate=24_000, expected_loss_percent=20)
+    decoder = OpusDecoder(RATE)
+    intact = [decoder.decode(packet) for packet in packets]
+    loudest = max((at for at in range(10, len(packets) - 1) if has_fec(packets[at + 1])),
+                  key=lambda at: float(np.abs(intact[at].astype(float)).mean()))
+    decoder.reset()
+    for packet in packets[:loudest + 1 - -(-lost // FRAME)]:
+        decoder.decode(packet)
+    assert decoder.fec_samples(packets[loudest + 1]) == FRAME
+    assert likeness(decoder.decode_fec(packets[loudest + 1], lost)[-FRAME:], intact[loudest]) > 0.9
+
+
 @given(st.lists(st.integers(1, 6000), min_size=1, max_size=4))
 @steady
 def test_concealment_makes_exactly_what_is_asked_for(counts: list[int]) -> None:

@@ -120,10 +120,13 @@ def test_a_reordered_packet_is_waited_for_and_nothing_is_made_up() -> None:
     sent = stream([20] * 10)
     order = [0, 1, 3, 2, 4, 5, 7, 8, 6, 9]
     arrivals = [Arrival(20.0 * place + 5, sent[index]) for place, index in enumerate(order)]
-    # The second one is 40 ms late: the path learns from the first that 20 ms happen, and waits 25 to 30.
-    heard = play(ReceivePath(LabelDecoder()), arrivals[:6], 120)
-    assert heard.pcm.reshape(-1, 320)[:, 0].tolist() == [1, 2, 3, 4, 5, 6]
+    arrivals[8] = Arrival(arrivals[6].at_ms + 28, sent[6])  # 28 ms after the first that overtook it
+    arrivals[7:9] = sorted(arrivals[7:9], key=lambda arrival: arrival.at_ms)
+    path = ReceivePath(LabelDecoder())
+    heard = play(path, arrivals, 205)
+    assert heard.pcm.reshape(-1, 320)[:, 0].tolist() == list(range(1, 11))
     assert heard.concealed == 0
+    assert path.reorder_wait_ms > 32
 
 
 def test_the_wait_grows_with_late_packets_and_shrinks_again() -> None:
@@ -168,6 +171,15 @@ def test_a_doubled_packet_is_heard_once_and_counted() -> None:
     assert dropped("duplicate") - before == 20
 
 
+def test_a_packet_doubled_while_it_is_held_does_not_prolong_the_wait() -> None:
+    sent = stream([20] * 3)
+    path = ReceivePath(LabelDecoder())
+    for packet, now in ((sent[0], 20.0), (sent[2], 60.0), (sent[2], 80.0)):
+        path.insert(packet.sequence, packet.timestamp, packet.payload, now)
+        path.pull(now)
+    assert path.next_deadline_ms == pytest.approx(60 + path.reorder_wait_ms)
+
+
 def test_a_pause_in_sending_is_filled_exactly() -> None:
     sent = stream([20] * 6, pauses_ms=[0, 0, 0, 37.5, 400])
     heard = play(ReceivePath(LabelDecoder()), impair(sent), sent[-1].at_ms)
@@ -190,13 +202,22 @@ def test_what_a_stall_delayed_is_not_heard_at_a_second_time() -> None:
     sent = stream([20] * 100)
     held_up = [Arrival(max(packet.at_ms, 1500.0) if packet.sequence >= 50 else packet.at_ms, packet)
                for packet in sent]
+    before = dropped("late")
     heard = play(ReceivePath(LabelDecoder()), held_up, 2000)
     expected = truth(sent, sent[0], 32_000)
+    assert dropped("late") - before == 25 - len(set(heard.pcm[16_000:24_000].tolist()) - {MADE_UP, 0})
     assert heard.pcm.size == 32_000
     real = heard.pcm != MADE_UP
     real[heard.pcm == 0] = False  # long concealment fades to zero
     assert np.array_equal(heard.pcm[real], expected[real])
     assert np.array_equal(heard.pcm[1500 * 16:], expected[1500 * 16:])
+
+
+def test_a_stream_that_stops_again_after_a_stall_is_not_ahead_of_real_time() -> None:
+    sent = stream([20] * 51)
+    arrivals = [*impair(sent[:50]), Arrival(1800.0, sent[50])]
+    heard = play(ReceivePath(LabelDecoder()), arrivals, 3000)
+    assert heard.pcm.size <= 3000 * 16 - (1800 - sent[50].at_ms) * 16
 
 
 def test_a_delay_that_grows_for_good_does_not_silence_the_stream() -> None:

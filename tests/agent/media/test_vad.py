@@ -136,10 +136,7 @@ def test_events_do_not_depend_on_how_the_stream_was_cut() -> None:
     pcm = scene("Yes.")[0][RATE:4 * RATE]
     expected = [event for _, event in listen(pcm)]
     assert {type(event) for event in expected} == {Hint, Onset, Offset, Probability}
-    compare_cut(pcm, expected)
 
-
-def compare_cut(pcm: Pcm, expected: list[VoiceEvent]) -> None:
     @settings(steady, max_examples=15)
     @given(st.lists(st.integers(0, 5000), min_size=1, max_size=30))
     def cut_anywhere(cuts: list[int]) -> None:
