@@ -211,14 +211,21 @@ class OpusEncoder:
         for request, value in ((_SET_BITRATE, bitrate), (_SET_COMPLEXITY, complexity),
                                (_SET_INBAND_FEC, int(fec)), (_SET_PACKET_LOSS_PERC, expected_loss_percent),
                                (_SET_SIGNAL, _SIGNAL_VOICE)):
-            code = int(self._lib.opus_encoder_ctl(self._state, request, ctypes.c_int(value)))
-            if code != _OK:
-                raise OpusError(f"the Opus encoder does not take {value}: {_reason(code)}")
+            self._set(request, value)
 
     def __del__(self) -> None:
         if getattr(self, "_state", None):
             self._lib.opus_encoder_destroy(self._state)
             self._state = None
+
+    def _set(self, request: int, value: int) -> None:
+        code = int(self._lib.opus_encoder_ctl(self._state, request, ctypes.c_int(value)))
+        if code != _OK:
+            raise OpusError(f"Opus encoder does not take the value {value}: {_reason(code)}")
+
+    def expect_loss(self, percent: int) -> None:
+        """Say how much loss the receiver reports, 0..100: more loss buys more FEC."""
+        self._set(_SET_PACKET_LOSS_PERC, percent)
 
     def encode(self, pcm: Pcm) -> bytes:
         """Encode int16 samples, shape (rate * 20 // 1000,); raises :class:`OpusError` for another shape."""

@@ -94,6 +94,9 @@ def test_an_encoder_told_of_loss_adds_a_copy_of_the_frame_before() -> None:
     with_copies = encode(pcm, bitrate=24_000, expected_loss_percent=20)
     assert sum(map(has_fec, with_copies)) > len(with_copies) // 3
     assert not any(map(has_fec, encode(pcm, bitrate=24_000, fec=False, expected_loss_percent=20)))
+    told = OpusEncoder(RATE, bitrate=24_000, expected_loss_percent=0)
+    told.expect_loss(20)
+    assert any(has_fec(told.encode(frame)) for frame in pcm.reshape(-1, FRAME))
 
 
 def test_a_frame_restored_from_the_next_packet_is_closer_than_one_made_up() -> None:
@@ -173,7 +176,7 @@ def test_wrong_rates_and_frames_are_refused() -> None:
     with pytest.raises(OpusError, match="320 int16 samples"):
         OpusEncoder(RATE).encode(np.zeros(160, np.int16))
     with pytest.raises(OpusError, match="101"):
-        OpusEncoder(RATE, expected_loss_percent=101)
+        OpusEncoder(RATE).expect_loss(101)
 
 
 def test_without_any_libopus_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch,
