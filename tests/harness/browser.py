@@ -70,6 +70,9 @@ class BrowserCall:
         self._events += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["messages"]]
         self.sent += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["sent"]]
         self.states += [(item["at"], item["state"]) for item in taken["states"]]
+        return await asyncio.to_thread(self._assemble)
+
+    def _assemble(self) -> Recording:
         length = max((first + pcm.shape[0] for first, pcm in self._blocks.items()), default=0)
         both = np.zeros((length, 2), np.int16)
         for first, pcm in self._blocks.items():

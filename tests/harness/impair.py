@@ -6,6 +6,7 @@ import asyncio
 import random
 import re
 import socket
+import threading
 from dataclasses import dataclass
 from typing import Self
 
@@ -94,13 +95,20 @@ class ImpairedNetwork:
         self._caller = _Side(self.up)
         self._server = _Side(self.down)
         self._caller.other, self._server.other = self._server, self._caller
+        # Its own thread: what the test computes must not become jitter.
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="bad network", daemon=True)
 
     async def __aenter__(self) -> Self:
+        self._thread.start()
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        self._caller.close()
-        self._server.close()
+        for side in (self._caller, self._server):
+            self._loop.call_soon_threadsafe(side.close)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        await asyncio.to_thread(self._thread.join)
+        self._loop.close()
 
     async def offer(self, sdp: str) -> str:
         """The caller's offer as the server shall see it. Raises ``ValueError`` without an IPv4 candidate."""
@@ -116,7 +124,7 @@ class ImpairedNetwork:
             raise ValueError("the session description has no IPv4 UDP host candidate")
         own = found["ip"]
         behind.peer = own, int(found["port"])
-        port = await self._open(towards, own)
+        port = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._open(towards, own), self._loop))
         # One candidate, the relay's, stands for all: no way around it is left.
         line = f"a=candidate:1 1 udp 2130706431 {own} {port} typ host\r\n"
         first = _CANDIDATE_LINE.search(sdp)

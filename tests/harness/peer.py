@@ -32,6 +32,8 @@ from tests.harness.sound import RATE, Sound, Span, end_of_sound, first_sound, to
 
 FRAME = RATE // 50
 """Samples in a packet of 20 ms."""
+OVERTAKEN = RATE // 5
+"""Samples within which a late packet is still waited for: more than any jitter used here."""
 ECHO_DELAY_FRAMES = 3
 """How long the agent's voice takes from the loudspeaker into the microphone here: 60 ms, as in a browser."""
 
@@ -137,6 +139,9 @@ class PeerCall:
         self._peer = peer
         self._mouth = mouth
         self._messages: list[tuple[float, str]] = []
+        self._decoder = Decoder()
+        self._played: list[tuple[int, Sound]] = []
+        self._seen = 0
         self.channel = peer.createDataChannel("oai-events")
         self.channel.on("message", lambda data: self._messages.append((time.monotonic(), str(data))))
 
@@ -156,35 +161,49 @@ class PeerCall:
         self.channel.send(json.dumps(body))
 
     def recording(self) -> Recording:
-        """Both directions so far.
+        """Both directions, up to the last packets that may still be overtaken.
 
         The agent's track lies where the RTP timestamps put it, shifted by the median time on the way: what a
         receiver without any buffer would play. Lost packets are silence.
         """
-        samples, started = self.samples, self._mouth.started
+        started, arrivals = self._mouth.started, list(self.arrivals)
+        if not arrivals:
+            return Recording(np.zeros(0, np.float32), np.zeros(0, np.float32))
+        settled = max(one.timestamp for one in arrivals) - OVERTAKEN
+        shift = round(median((one.at - started) * RATE - one.timestamp for one in arrivals))
+        known = self._played[-1][0] if self._played else -(1 << 40)
+        for one in sorted(arrivals[self._seen :], key=lambda one: one.timestamp):
+            if known < one.timestamp <= settled:
+                self._played.append((one.timestamp, self._decoder.decode(one.payload)))
+        while self._seen < len(arrivals) and arrivals[self._seen].timestamp <= settled:
+            self._seen += 1
+        samples = max(settled + shift, 0)
         agent = np.zeros(samples, np.float32)
-        arrivals = sorted(self.arrivals, key=lambda one: one.timestamp)
-        if arrivals:
-            shift = round(median((one.at - started) * RATE - one.timestamp for one in arrivals))
-            decoder = Decoder()
-            for one in arrivals:
-                sound = decoder.decode(one.payload)
-                at = one.timestamp + shift
-                first, last = max(at, 0), min(at + sound.size, samples)
-                if first < last:
-                    agent[first:last] = sound[first - at : last - at]
+        for timestamp, sound in self._played:
+            at = timestamp + shift
+            first, last = max(at, 0), min(at + sound.size, samples)
+            if first < last:
+                agent[first:last] = sound[first - at : last - at]
         events = [ChannelEvent(round((at - started) * RATE), json.loads(body)) for at, body in self._messages]
         return Recording(self.microphone.read(0, samples), agent, tuple(events))
 
     async def until(self, met: Callable[[Recording], bool], what: str, limit_s: float = 30.0) -> Recording:
         """Wait until ``met`` says so of the recording so far. Raises ``AssertionError`` if it never does."""
+
+        def look() -> tuple[Recording, bool]:
+            recording = self.recording()
+            return recording, met(recording)
+
         deadline = time.monotonic() + limit_s
-        while not met(recording := self.recording()):
+        while True:
+            # In a thread: the microphone must not stumble while the recording is made.
+            recording, enough = await asyncio.to_thread(look)
+            if enough:
+                return recording
             if time.monotonic() > deadline:
                 raise AssertionError(f"not within {limit_s} s: {what}; agent heard in {recording.replies()}, "
                                      f"events {[event.type for event in recording.events]}")
-            await asyncio.sleep(0.25)
-        return recording
+            await asyncio.sleep(0.2)
 
     async def until_answered(self, after: int, quiet_s: float = 1.5, limit_s: float = 40.0) -> Recording:
         """Wait until the agent was heard after sample ``after`` and then was quiet for ``quiet_s``."""
