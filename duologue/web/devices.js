@@ -24,16 +24,8 @@ export function missingSupport(has) {
   return has.microphone && has.webrtc ? null : "unsupported";
 }
 
-/**
- * @param {string} deviceId "" for the system's choice
- * @returns {MediaTrackConstraints}
- */
-export function constraints(deviceId) {
-  /** @type {MediaTrackConstraints} */
-  const wanted = { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 };
-  // Not `exact`: a headset that was left at home must not keep a person from calling.
-  return deviceId === "" ? wanted : { ...wanted, deviceId };
-}
+/** @type {MediaTrackConstraints} */
+const SPEECH = { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 };
 
 /**
  * The remembered choice; none where storage is off (private windows).
@@ -63,7 +55,20 @@ export function rememberMicrophone(deviceId) {
  * @throws {DOMException} see {@link microphoneFault}
  */
 export async function openMicrophone(deviceId) {
-  const stream = await navigator.mediaDevices.getUserMedia({ audio: constraints(deviceId) });
+  if (deviceId === "") return open(SPEECH);
+  try {
+    // Not `ideal`: Chromium then gives the system's default although the wanted one is there.
+    return await open({ ...SPEECH, deviceId: { exact: deviceId } });
+  } catch (error) {
+    // A headset that was left at home must not keep a person from calling.
+    if (microphoneFault(error) === "missing") return open(SPEECH);
+    throw error;
+  }
+}
+
+/** @param {MediaTrackConstraints} wanted */
+async function open(wanted) {
+  const stream = await navigator.mediaDevices.getUserMedia({ audio: wanted });
   const track = stream.getAudioTracks()[0];
   if (track === undefined) throw new DOMException("no audio track", "NotFoundError");
   return track;
@@ -72,7 +77,7 @@ export async function openMicrophone(deviceId) {
 /**
  * Fills the picker. Before the microphone was ever allowed, browsers give no names, and there is one entry.
  * @param {HTMLSelectElement} picker
- * @param {string} chosen
+ * @param {string} chosen the device's id; shown as the default where there is no such device
  */
 export async function fillPicker(picker, chosen) {
   const devices = await navigator.mediaDevices.enumerateDevices();

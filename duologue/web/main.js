@@ -3,8 +3,8 @@
 import { Call } from "./call.js";
 import { Captions } from "./captions.js";
 import { CaptionsView } from "./captions_view.js";
-import { fillPicker, microphoneFault, missingSupport, openMicrophone } from "./devices.js";
-import { rememberMicrophone, rememberedMicrophone } from "./devices.js";
+import { fillPicker, microphoneFault, missingSupport, openMicrophone, rememberMicrophone, rememberedMicrophone }
+  from "./devices.js";
 import { Events, typedMessages } from "./events.js";
 import { Latencies } from "./latency.js";
 import { showLatencies } from "./latency_view.js";
@@ -31,6 +31,7 @@ const ENDPOINT = new URL("v1/realtime/calls", document.baseURI);
 
 /** @type {Attempt | null} */
 let attempt = null;
+let wantedMicrophone = rememberedMicrophone();
 /** @type {import("./status.js").Situation & {down: Set<string>}} */
 const situation = {
   phase: "idle", agent: "listening", muted: false, trouble: null, queue: null, down: new Set(), note: "",
@@ -66,7 +67,7 @@ async function begin() {
   attempt = mine;
   become({ phase: "asking", trouble: null, muted: false });
   try {
-    const microphone = await openMicrophone(ui.picker.value);
+    const microphone = await openMicrophone(wantedMicrophone);
     if (attempt !== mine) return microphone.stop();
     useMicrophone(mine, microphone);
   } catch (error) {
@@ -175,7 +176,7 @@ async function changeMicrophone(deviceId) {
 }
 
 function refreshPicker() {
-  fillPicker(ui.picker, rememberedMicrophone());
+  fillPicker(ui.picker, attempt?.microphone?.getSettings().deviceId ?? wantedMicrophone);
 }
 
 function toggleMute() {
@@ -228,8 +229,9 @@ ui.hear.addEventListener("click", () => {
   playVoice();
 });
 ui.picker.addEventListener("change", () => {
-  rememberMicrophone(ui.picker.value);
-  changeMicrophone(ui.picker.value);
+  wantedMicrophone = ui.picker.value;
+  rememberMicrophone(wantedMicrophone);
+  changeMicrophone(wantedMicrophone);
 });
 ui.composer.addEventListener("submit", (event) => {
   event.preventDefault();

@@ -135,6 +135,7 @@ class PeerCall:
                 frame = await track.recv()
             except MediaStreamError:
                 return
+            assert isinstance(frame, AudioFrame)
             self.loudness = float(np.sqrt(np.mean(np.square(frame.to_ndarray().astype(np.float64)))))
             self.quiet_frames = self.quiet_frames + 1 if self.loudness < AUDIBLE else 0
             await self.note()

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { constraints, microphoneFault, missingSupport } from "../../duologue/web/devices.js";
+import { microphoneFault, missingSupport } from "../../duologue/web/devices.js";
 import { microphoneHelp } from "../../duologue/web/messages.js";
 import { duration, status } from "../../duologue/web/status.js";
 
@@ -62,7 +62,7 @@ for (const [seconds, clock] of [[0, "0:00"], [9.9, "0:09"], [60, "1:00"], [754, 
 }
 
 for (const [name, fault] of [["NotAllowedError", "denied"], ["SecurityError", "denied"],
-  ["NotFoundError", "missing"], ["NotReadableError", "busy"], ["AbortError", "busy"]]) {
+  ["NotFoundError", "missing"], ["OverconstrainedError", "missing"], ["NotReadableError", "busy"], ["AbortError", "busy"]]) {
   test(`${name} means that the microphone is ${fault}`, () => {
     assert.equal(microphoneFault(new DOMException("", name)), fault);
   });
@@ -73,12 +73,6 @@ test("what is missing is named, an insecure address first", () => {
   assert.equal(missingSupport(all), null);
   assert.equal(missingSupport({ ...all, webrtc: false }), "unsupported");
   assert.equal(missingSupport({ secure: false, microphone: false, webrtc: true }), "insecure");
-});
-
-test("a chosen microphone is a wish, not a condition", () => {
-  assert.deepEqual(constraints(""),
-    { echoCancellation: true, noiseSuppression: true, autoGainControl: true, channelCount: 1 });
-  assert.equal(constraints("abc").deviceId, "abc");
 });
 
 test("help for a blocked microphone differs by browser", () => {
