@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Literal, cast
 
 import aiohttp
+import numpy as np
 from aiohttp import web
 from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
@@ -27,7 +28,9 @@ from benchmarks.echo_server import EchoMedia
 from benchmarks.report import Goal, Table
 from duologue.agent.transports.webrtc import WebRtcTransport
 from duologue.engine import INPUT_RATE, Pcm
-from tests.agent.transports.peer import Peer, encoded, voiced
+from tests.agent.transports.peer import Peer, encoded
+from tests.harness.microphone import speak
+from tests.harness.sound import RATE, resample, to_pcm
 
 Mode = Literal["ours", "stock"]
 
@@ -35,6 +38,8 @@ GOAL_MS = 20.0
 """CPU in milliseconds per second of audio per call that the media path may take."""
 
 _WARM_UP_S = 3
+_STORY = ("There was once a lighthouse keeper who lived alone on a small island, far out at sea. Every evening he "
+          "climbed two hundred and twelve steps, and lit the lamp. One night, a small boat came out of the fog.")
 _SIGNALLING = "/v1/realtime/calls"
 
 
@@ -114,7 +119,8 @@ async def serve(mode: Mode) -> None:
 
 async def call_all(url: str, calls: int, seconds: int) -> None:
     """Make ``calls`` calls that talk; prints "talking", then every second the packets that came back in it."""
-    packets = encoded(voiced(_WARM_UP_S + seconds + 5.0))
+    speech = to_pcm(resample(speak(_STORY), RATE, INPUT_RATE))
+    packets = encoded(np.resize(speech, (_WARM_UP_S + seconds + 5) * INPUT_RATE))
     peers = [Peer(packets) for _ in range(calls)]
     async with aiohttp.ClientSession() as http:
         for peer in peers:

@@ -141,6 +141,7 @@ class WebRtcTransport:
     def _add_voice(self, pc: RTCPeerConnection) -> None:
         assert self._track is not None
         transceiver = pc.addTransceiver(self._track, direction="sendrecv")
+        self._track.heed(transceiver.sender)
         codecs = RTCRtpSender.getCapabilities("audio").codecs
         opus = [codec for codec in codecs if codec.mimeType == "audio/opus"]
         transceiver.setCodecPreferences(opus)

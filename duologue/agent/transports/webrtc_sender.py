@@ -10,7 +10,9 @@ import asyncio
 from collections.abc import Callable
 from fractions import Fraction
 
+from aiortc import RTCRtpSender
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
+from aiortc.stats import RTCRemoteInboundRtpStreamStats
 from av.packet import Packet
 from av.stream import Stream
 
@@ -22,6 +24,30 @@ from duologue.metrics import DROPS
 
 _TICKS = RTP_CLOCK * FRAME_MS // 1000
 _TIME_BASE = Fraction(1, RTP_CLOCK)
+
+_COMPLEXITY = 3
+"""Of 0..10. Encoding is almost half of a call's media cost; 3 takes a quarter less of it than 5, by narrower
+searches at the same bit rate."""
+
+_REPORT_FRAMES = 2000 // FRAME_MS
+"""Frames between two looks at what the peer reports: 2 s, peers report every 1 s (aiortc) to 5 s (Chrome)."""
+
+
+class ExpectedLoss:
+    """What loss to protect the reply against, from the peer's receiver reports: up at once, down by halves.
+
+    Without loss the encoder makes no FEC, which spares a third of its time and some bits.
+    """
+
+    def __init__(self) -> None:
+        self.percent = 0
+        """Loss to expect, 0 to 50."""
+
+    def reported(self, fraction_lost: float) -> int:
+        """Take one report, in 1/256 (RFC 3550 section 6.4.1); returns the new ``percent``."""
+        now = min(round(fraction_lost * 100 / 256), 50)
+        self.percent = max(now, self.percent // 2)
+        return self.percent
 
 
 class ReplyTrack(MediaStreamTrack):
@@ -37,8 +63,15 @@ class ReplyTrack(MediaStreamTrack):
         super().__init__()
         self._pull = pull
         self._on_fault = on_fault
-        self._encoder = OpusEncoder(rate)
+        self._encoder = OpusEncoder(rate, complexity=_COMPLEXITY)
         self._clock: MediaClock | None = None
+        self._frames = 0
+        self._sender: RTCRtpSender | None = None
+        self._expected = ExpectedLoss()
+
+    def heed(self, sender: RTCRtpSender) -> None:
+        """Let the encoder follow the loss that is reported to ``sender``, which sends this track."""
+        self._sender = sender
 
     async def recv(self) -> Packet[Stream]:
         """Wait until the next frame is due and return it; raises ``MediaStreamError`` once stopped."""
@@ -53,7 +86,10 @@ class ReplyTrack(MediaStreamTrack):
             await asyncio.sleep(tick.due - now)
         if self.readyState != "live":
             raise MediaStreamError
+        self._frames += 1
         try:
+            if self._sender is not None and self._frames % _REPORT_FRAMES == 0:
+                await self._heed_reports(self._sender)
             packet: Packet[Stream] = Packet(self._encoder.encode(self._pull()))
         except Exception as fault:  # whatever it is, it ends this call and no other
             self._on_fault(fault)
@@ -61,3 +97,8 @@ class ReplyTrack(MediaStreamTrack):
         packet.pts = tick.index * _TICKS
         packet.time_base = _TIME_BASE
         return packet
+
+    async def _heed_reports(self, sender: RTCRtpSender) -> None:
+        for entry in (await sender.getStats()).values():
+            if isinstance(entry, RTCRemoteInboundRtpStreamStats):
+                self._encoder.expect_loss(self._expected.reported(entry.fractionLost))
