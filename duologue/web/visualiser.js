@@ -112,7 +112,7 @@ export class Visualiser {
   /** Draws the posture itself where there is to be no motion. */
   #still() {
     if (!CALM.matches) return;
-    this.#posture = { ...POSTURES[this.#state] };
+    this.#posture = { ...POSTURES[this.#state], flow: 0 };
     this.#agent = new Smoothed();
     this.#caller = new Smoothed();
     this.#time = 0;

@@ -273,3 +273,19 @@ async def test_a_browser_that_refuses_to_play_by_itself_gets_a_button() -> None:
         await open_.button("Tap to hear the agent").click()
         await expect(open_.button("Tap to hear the agent")).to_be_hidden()
         assert await open_.page.evaluate(paused) is False
+
+
+async def test_the_screen_stays_on_during_a_call_and_no_longer() -> None:
+    spied = """
+    window.lock = "none";
+    navigator.wakeLock.request = async () => {
+      window.lock = "held";
+      return { release: async () => { window.lock = "released"; } };
+    };
+    """
+    async with open_page(init=spied) as open_:
+        assert await open_.page.evaluate("window.lock") == "none"
+        await open_.call()
+        await open_.page.wait_for_function("window.lock === 'held'")
+        await open_.button("Hang up").click()
+        await open_.page.wait_for_function("window.lock === 'released'")
