@@ -40,7 +40,8 @@ async def one(folder: Path, loss: float, jitter_ms: float, questions: int, seed:
                     recording = await call.until_answered(span.end, limit_s=12)
                 except AssertionError:
                     continue
-                right += number_in(recording.agent[span.end :]) == left + other
+                number = await asyncio.to_thread(number_in, recording.agent[span.end :])
+                right += number == left + other
                 begin = first_sound(recording.agent, span.end)
                 waits.append(1000 * ((begin or 0) - span.end) / RATE)
             seconds = call.samples / RATE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from pathlib import Path
@@ -26,7 +27,8 @@ async def ask(call: PeerCall, question: str, limit_s: float = 40.0) -> int | Non
     """Say a question and give the number heard in the answer."""
     span = call.say(question)
     recording = await call.until_answered(span.end, limit_s=limit_s)
-    return number_in(recording.agent[span.end :])
+    # In a thread: the caller's microphone goes on meanwhile.
+    return await asyncio.to_thread(number_in, recording.agent[span.end :])
 
 
 async def greeted(call: PeerCall) -> None:
