@@ -15,13 +15,14 @@ from aiortc import (
 )
 
 from duologue.agent.logs import EventLog
+from duologue.agent.media.opus import OpusDecoder, OpusError
 from duologue.agent.transports.base import CallMedia
 from duologue.agent.transports.control_channel import LABEL, ControlChannel
 from duologue.agent.transports.sdp import BadOffer, finish_answer, read_offer
 from duologue.agent.transports.voice_intake import VoiceIntake
 from duologue.agent.transports.webrtc_receiver import PacketReceiver, datagrams_received, install
 from duologue.agent.transports.webrtc_sender import ReplyTrack
-from duologue.engine import Pcm
+from duologue.engine import INPUT_RATE, Pcm
 from duologue.metrics import DROPS
 
 CONNECT_TIMEOUT_S = 15.0
@@ -47,6 +48,10 @@ class NoAddress(RuntimeError):  # noqa: N818 - the name of the condition
 
 def check_media() -> str:
     """Return what keeps WebRTC from working on this machine; empty if nothing does."""
+    try:
+        OpusDecoder(INPUT_RATE)
+    except OpusError as fault:
+        return str(fault)
     if not get_host_addresses(use_ipv4=True, use_ipv6=True):
         return "no network interface besides loopback: browsers cannot be answered with an address"
     return ""
@@ -76,6 +81,7 @@ class WebRtcTransport:
         self._timers: dict[str, asyncio.TimerHandle] = {}
         self._heard = 0
         self._heard_at = 0.0
+        self._watched_at = 0.0
         self._teardown: asyncio.Task[None] | None = None
 
     @property
@@ -153,7 +159,7 @@ class WebRtcTransport:
         if state == "connected" and not self._media_up:
             self._media_up = True
             self._cancel("connect")
-            self._heard_at = asyncio.get_running_loop().time()
+            self._heard_at = self._watched_at = asyncio.get_running_loop().time()
             self._watch()
             if self._wants_channel and not self._control.is_open:
                 self._after("channel", CHANNEL_WAIT_S, self._begin)
@@ -214,7 +220,9 @@ class WebRtcTransport:
         """Notice a peer that went without a word."""
         now = asyncio.get_running_loop().time()
         heard = datagrams_received(self._receiver.transport) if self._receiver is not None else 0
-        if heard != self._heard:
+        held_up = now - self._watched_at > 2 * _WATCH_S  # we were, and have not read what came meanwhile
+        self._watched_at = now
+        if heard != self._heard or held_up:
             self._heard, self._heard_at = heard, now
         elif now - self._heard_at >= LOST_AFTER_S:
             self._end("lost")

@@ -12,11 +12,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from aioice import ice
 
 from duologue.agent.media.opus import OpusDecoder
 from duologue.agent.transports import webrtc
 from duologue.agent.transports.sdp import BadOffer
-from duologue.agent.transports.webrtc import WebRtcTransport
+from duologue.agent.transports.webrtc import NoAddress, WebRtcTransport
 from duologue.engine import Pcm
 from tests.agent.transports.peer import RATE, Fate, Peer, RecordingCall, encoded, frames_of, lag, voiced
 
@@ -223,6 +224,22 @@ async def test_a_caller_who_never_connects_is_given_up(monkeypatch: pytest.Monke
     await peer.close()
     assert call.reasons == ["never connected"]
     assert call.connections == 0
+
+
+def test_media_works_on_this_machine_and_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert webrtc.check_media() == ""
+    monkeypatch.setattr(webrtc, "get_host_addresses", lambda use_ipv4, use_ipv6: [])
+    assert "network interface" in webrtc.check_media()
+
+
+async def test_without_an_address_there_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer, call, transport = Peer(), RecordingCall(), WebRtcTransport()
+    offer = await peer.offer()
+    monkeypatch.setattr(ice, "get_host_addresses", lambda use_ipv4, use_ipv6: [])
+    with pytest.raises(NoAddress):
+        await transport.accept(offer, call)
+    await peer.close()
+    assert call.reasons == []
 
 
 async def test_a_refused_offer_leaves_nothing_behind_and_ends_no_call() -> None:
