@@ -151,12 +151,12 @@ class Engine:
             return
         if isinstance(message, FromStage) and isinstance(message.message, SessionFailed):
             LOG.error("session failed in a stage: %s", message.message.detail,
-                      extra={"session": name, "stage": message.stage, "process": process.name})
+                      extra={"fields": {"session": name, "stage": message.stage, "process": process.name}})
         try:
             session.receive(message)
         except Exception:
             # A fault in one session's bookkeeping must not end the loop that serves all of them.
-            LOG.exception("session ended by a fault in the hub", extra={"session": name})
+            LOG.exception("session ended by a fault in the hub", extra={"fields": {"session": name}})
             session.given_up((), "internal fault")
 
     def _send(self, message: ToStage) -> None:

@@ -14,7 +14,7 @@ from duologue.engine.messages import (
     TurnEnd,
     TurnStatus,
 )
-from duologue.engine.turns import Turn
+from duologue.engine.turns import Turns
 
 MAX_EVENTS = 8192
 """Events an agent may leave unread (some ten minutes of a reply); then the session is ended."""
@@ -35,16 +35,18 @@ class Outbox:
         """Add an event."""
         self._events.append(event)
 
-    def pop(self, turns: dict[int, Turn]) -> EngineEvent | None:
+    def pop(self, turns: Turns) -> EngineEvent | None:
         """Give the next event, and mark its reply as surfaced."""
         if not self._events:
             return None
         event = self._events.popleft()
-        if isinstance(event, ReplyText | ReplyAudio) and event.fence.turn in turns:
-            turns[event.fence.turn].surfaced = True
+        if isinstance(event, ReplyText | ReplyAudio) and (turn := turns.get(event.fence.turn)) is not None:
+            turn.surfaced = True
+            if isinstance(event, ReplyAudio):
+                turn.surfaced_samples = event.first_sample + len(event.pcm)
         return event
 
-    def raise_epoch(self, epoch: int, turns: dict[int, Turn], cut: int, heard: str) -> int:
+    def raise_epoch(self, epoch: int, turns: Turns, cut: int, heard: str) -> int:
         """Take back what is of an older epoch; returns how many events were dropped.
 
         Text and audio go, and the end of a reply nobody has seen anything of. The end of reply ``cut`` tells
@@ -60,7 +62,8 @@ class Outbox:
                 case TurnEnd(turn=turn) if turn == cut and event.status is TurnStatus.DONE:
                     kept.append(replace(event, epoch=epoch, status=TurnStatus.INTERRUPTED, text=heard))
                 case TurnEnd(turn=turn):
-                    if turn == cut or turn not in turns or turns[turn].surfaced:
+                    known = turns.get(turn)
+                    if turn == cut or known is None or known.surfaced:
                         kept.append(replace(event, epoch=epoch))
                 case _:
                     kept.append(event)

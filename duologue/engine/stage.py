@@ -23,9 +23,9 @@ class Stage(Protocol):
         """Do one slice of work, at most some tens of milliseconds, batched over the sessions that are ready.
 
         Outputs of one session are in order, and each message about a reply has the epoch the session had when
-        the work on it began. When one session's work cannot be done, returns a ``SessionFailed`` for it beside
-        the outputs of the others: the session is closed in the stage and rebuilt once from its journal. An
-        exception cannot be pinned on a session, and does the same to every session of the stage.
+        the work on it began. When one session's work cannot be done, returns a ``SessionFailed`` for it
+        beside the outputs of the others: the session is closed in the stage and rebuilt once from its
+        journal. An exception cannot be pinned on a session, and does the same to all of the stage's.
         """
 
     @property

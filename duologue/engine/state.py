@@ -8,9 +8,7 @@ The rules this file keeps, whatever order things come in:
 * A stage that was lost is rebuilt from the journal, and its replies go on.
 
 Every stage holds one life of the session at a time, from one ``Open`` to the next, named by a serial number;
-messages of an earlier life are stale. Stages after the thinker (the voice) are fed with the journal's text as
-fast as their connector has room, so that giving a rebuilt voice what it has not spoken is the ordinary feed,
-started further back.
+messages of an earlier life are stale.
 """
 
 from __future__ import annotations
@@ -23,7 +21,8 @@ from dataclasses import replace
 import numpy as np
 
 from duologue.engine.config import PipelineConfig
-from duologue.engine.connectors import SocketConnector
+from duologue.engine.connectors import Full
+from duologue.engine.feed import Feed
 from duologue.engine.journal import Cut, GivenUp, Heard, Journal, Said
 from duologue.engine.messages import (
     AppendUnit,
@@ -35,7 +34,6 @@ from duologue.engine.messages import (
     EngineEvent,
     Fence,
     Health,
-    Hold,
     Inject,
     Interrupt,
     Open,
@@ -50,13 +48,11 @@ from duologue.engine.messages import (
 )
 from duologue.engine.outbox import Outbox, void
 from duologue.engine.pipeline import Graph
-from duologue.engine.turns import Turn, heard_text
+from duologue.engine.turns import Turn, Turns
 from duologue.engine.wire import ToStage
 
 MAX_INJECTED = 64
 """Items that may be injected between two decisions."""
-TURNS_KEPT = 32
-"""Replies that can still be cut; older ones have long been played."""
 CONTINUE_WITHIN_S = 2.0
 """Caller's time within which a rebuilt thinker must go on with the reply it was writing."""
 
@@ -85,11 +81,9 @@ class SessionState:
         self._voice = voice
         self._journal = Journal(config.journal_units)
         self._outbox = Outbox()
-        self._turns: dict[int, Turn] = {}
-        self._last_turn = -1
+        self._turns = Turns(config.output_rate)
         self._serials = dict.fromkeys(graph.stages, 0)
-        self._edges: dict[str, SocketConnector] = {}
-        self._held: set[str] = set()
+        self._feed = Feed(session, graph, self._send)
         self._injected = 0
         self._utterance_base = 0
         self._next_utterance = 0
@@ -139,23 +133,19 @@ class SessionState:
         if named is not None and named.heard is not None:
             return named.heard
         self.epoch += 1
-        for edge in self._edges.values():
-            self._drop("message", "stale", edge.abort(self.epoch))
-        cut = {turn.number: self._heard(turn, heard_samples if turn is named else
-                                        turn.samples if turn.number < number else 0)
-               for turn in self._turns.values() if turn is named or turn.open}
-        heard = cut.get(number, "")
+        self._drop("message", "stale", self._feed.raise_epoch(self.epoch))
+        cut = self._turns.cut(number, heard_samples)
+        heard = next((text for turn, text in cut if turn is named), "")
         self._drop("message", "stale", self._outbox.raise_epoch(self.epoch, self._turns, number, heard))
-        for other, text in cut.items():
-            turn = self._turns[other]
+        for turn, text in cut:
+            self._record(Cut(turn.number, text))
             turn.heard = text
-            self._record(Cut(other, text))
             if turn.open:
                 self._end_turn(turn, TurnStatus.INTERRUPTED, text, tell=turn is named or turn.surfaced)
         # The last stage first, so that none is given anything of the new epoch before it knows of it.
         for stage in reversed(self._graph.stages):
-            for other, text in cut.items():
-                self._send(stage, Interrupt(self.session, self.epoch, other, text))
+            for turn, text in cut:
+                self._send(stage, Interrupt(self.session, self.epoch, turn.number, text))
             if not cut:
                 self._send(stage, Interrupt(self.session, self.epoch))
         return heard
@@ -164,8 +154,8 @@ class SessionState:
         """End the session; a reply that is open ends as interrupted. Idempotent."""
         if self.over:
             return
-        for turn in self._open_turns():
-            self._end_turn(turn, TurnStatus.INTERRUPTED, self._heard(turn, turn.samples), "closed")
+        for turn in self._turns.open:
+            self._end_turn(turn, TurnStatus.INTERRUPTED, self._turns.heard(turn, turn.samples), "closed")
         self._finish()
 
     def pop(self) -> EngineEvent | None:
@@ -202,14 +192,9 @@ class SessionState:
 
     def taken(self, stage: str, serial: int, count: int) -> None:
         """Note that ``stage`` has filed ``count`` messages of its incoming edge."""
-        if self.over or serial != self._serials[stage] or stage not in self._edges:
-            return
-        edge = self._edges[stage]
-        edge.taken(count)
-        if stage in self._held and edge.room * 4 >= edge.capacity * 3:
-            self._held.discard(stage)
-            self._send(self._source_of(stage), Hold(self.session, held=False))
-        self._feed()
+        if not self.over and serial == self._serials[stage]:
+            self._feed.taken(stage, count)
+            self._feed.text(self._turns.open, self.epoch)
 
     def lost(self, stages: Iterable[str], detail: str) -> None:
         """Note that a process with these stages died; it is being restarted."""
@@ -246,8 +231,9 @@ class SessionState:
         self.decided += 1
         self._injected = 0
         self._emit(decision if decision.epoch == self.epoch else void(decision, self.epoch))
-        for number in [turn for turn, unit in self._continue_by.items() if self.decided >= unit]:
-            self._fail_turn(self._turns[number], "the reply could not be continued after a restart")
+        for turn in self._turns.open:
+            if self.decided >= self._continue_by.get(turn.number, math.inf):
+                self._fail_turn(turn, "the reply could not be continued after a restart")
 
     def _words(self, words: CallerWords) -> None:
         utterance = self._utterance_base + words.utterance
@@ -271,24 +257,14 @@ class SessionState:
         if self._graph.nodes[self._graph.thinker].local:
             turn.sent, turn.sent_last = len(turn.text), turn.text_whole
         else:
-            self._feed()
+            self._feed.text(self._turns.open, self.epoch)
 
     def _frames(self, stage: str, frames: CodecFrames) -> None:
-        target = self._graph.nodes[stage].successor
-        if target is None:
-            return
-        edge = self._edges[target]
-        if not edge.room:
+        try:
+            self._feed.frames(stage, frames)
+        except Full:
             self._drop("message", "edge_full")
             self._stage_failed(stage)
-            return
-        edge.put(frames)
-        for message in edge.take():
-            self._send(target, message)
-        # Told at half, so that what the producer has made by then still finds room.
-        if target not in self._held and edge.room * 2 <= edge.capacity:
-            self._held.add(target)
-            self._send(stage, Hold(self.session, held=True))
 
     def _audio(self, turn: Turn, audio: ReplyAudio) -> None:
         if audio.fence.seq < turn.audio_seq:
@@ -312,22 +288,12 @@ class SessionState:
         """The open reply a message belongs to; None when the message is stale."""
         if fence.epoch != self.epoch:
             return None
-        if fence.turn > self._last_turn:
-            self._last_turn = fence.turn
-            self._turns[fence.turn] = Turn(fence.turn)
-            if len(self._turns) > TURNS_KEPT:
-                oldest = next(iter(self._turns.values()))
-                if oldest.open:
-                    self._fail_turn(oldest, "too many replies were begun after it")
-                del self._turns[oldest.number]
+        if fence.turn > self._turns.last:
+            oldest = self._turns.begin(fence.turn)
+            if oldest is not None and oldest.open:
+                self._fail_turn(oldest, "too many replies were begun after it")
         turn = self._turns.get(fence.turn)
         return turn if turn is not None and turn.open else None
-
-    def _open_turns(self) -> list[Turn]:
-        return [turn for turn in self._turns.values() if turn.open]
-
-    def _heard(self, turn: Turn, samples: int) -> str:
-        return heard_text(turn, samples, self._config.output_rate)
 
     def _fail_turn(self, turn: Turn, reason: str) -> None:
         self._record(GivenUp(turn.number))
@@ -349,7 +315,7 @@ class SessionState:
             self._give_up("the session failed twice")
             return
         self._rebuilt_after_failure = True
-        for turn in self._open_turns():
+        for turn in self._turns.open:
             self._fail_turn(turn, f"stage {stage} failed")
         self._rebuild(self._graph.rebuilt_with(stage))
 
@@ -360,15 +326,14 @@ class SessionState:
         thinker = self._graph.thinker in stages
         if thinker:
             self._thinker_starts_over()
-        opening = Open(self.session, self.epoch, self._last_turn + 1,
+        opening = Open(self.session, self.epoch, self._turns.last + 1,
                        units[0].index if units else self.units,
                        self._instructions, self._voice, self._journal.history(), self.decided)
         # The last stage first: what a stage says from its first moment finds the next one open.
         for stage in reversed(stages):
             self._serials[stage] += 1
             if stage in self._graph.voice:
-                self._edges[stage] = SocketConnector(self._graph.nodes[self._source_of(stage)].capacity)
-                self._held.discard(stage)
+                self._feed.start_over(stage)
             self._send(stage, opening)
             if stage in self._graph.voice[:1]:
                 self._voice_starts_over()
@@ -380,7 +345,7 @@ class SessionState:
         # Its numbers of utterances and of a reply's messages start from 0 again.
         self._utterance_base = self._next_utterance
         self._injected = 0
-        unfinished = [turn for turn in self._open_turns() if not turn.text_whole]
+        unfinished = [turn for turn in self._turns.open if not turn.text_whole]
         for turn in unfinished[:-1]:
             self._fail_turn(turn, "another reply was begun before its text was whole")
         for turn in unfinished[-1:]:
@@ -388,41 +353,19 @@ class SessionState:
             self._continue_by[turn.number] = self.decided + math.ceil(CONTINUE_WITHIN_S / self._config.unit_s)
 
     def _voice_starts_over(self) -> None:
-        for turn in self._open_turns():
+        for turn in self._turns.open:
             turn.audio_seq, turn.audio_base = 0, turn.samples
-            turn.sent, turn.sent_seq, turn.sent_last = len(self._heard(turn, turn.samples)), 0, False
+            turn.sent, turn.sent_seq, turn.sent_last = len(self._turns.heard(turn, turn.samples)), 0, False
             if turn.text_whole and not any(char.isalnum() for char in turn.text[turn.sent:]):
                 # Every word was spoken; only the mark of the end was lost.
                 fence = Fence(self.session, self.epoch, turn.number, 0)
                 self._audio(turn, ReplyAudio(fence, 0, np.zeros(0, np.int16), last=True))
-        self._feed()
-
-    def _feed(self) -> None:
-        """Give the talker the journal's text that it has not had, while its edge has room."""
-        if not self._graph.voice:
-            return
-        talker = self._graph.voice[0]
-        edge = self._edges[talker]
-        for turn in self._open_turns():
-            while (piece := turn.unsent()) is not None:
-                if not edge.room:
-                    return
-                end, rate = piece
-                last = turn.text_whole and end == len(turn.text)
-                edge.put(ReplyText(Fence(self.session, self.epoch, turn.number, turn.sent_seq),
-                                   turn.sent, turn.text[turn.sent:end], last, rate))
-                turn.sent, turn.sent_last = end, last
-                turn.sent_seq += 1
-                for message in edge.take():
-                    self._send(talker, message)
-
-    def _source_of(self, stage: str) -> str:
-        return self._graph.stages[self._graph.stages.index(stage) - 1]
+        self._feed.text(self._turns.open, self.epoch)
 
     # --- ending and the small things ------------------------------------------------------------------------
 
     def _give_up(self, reason: str) -> None:
-        for turn in self._open_turns():
+        for turn in self._turns.open:
             self._fail_turn(turn, reason)
         self._finish()
 

@@ -13,8 +13,17 @@ from collections import deque
 from typing import Protocol
 
 from duologue.engine.config import ConfigError, PipelineConfig, SupervisionConfig
-from duologue.engine.wire import CannotStart, Decoder, Ready, Setup, ToHub, ToStage, ToWorker, encode
-from duologue.engine.worker import READ_BYTES
+from duologue.engine.wire import (
+    READ_BYTES,
+    CannotStart,
+    Decoder,
+    Ready,
+    Setup,
+    ToHub,
+    ToStage,
+    ToWorker,
+    encode,
+)
 from duologue.metrics import STAGE_RESTARTS
 
 LOG = logging.getLogger(__name__)
@@ -75,6 +84,7 @@ class StageProcess:
         self._writer: asyncio.StreamWriter | None = None
         self._lines: deque[str] = deque(maxlen=STDERR_LINES)
         self._task: asyncio.Task[None] | None = None
+        self._output: asyncio.Task[None] | None = None
 
     @property
     def pid(self) -> int | None:
@@ -106,6 +116,10 @@ class StageProcess:
                 detail = await self._run_once(started)
             except (ConfigError, OSError) as error:
                 detail = str(error)
+            except Exception:
+                LOG.exception("the watch over a stage process failed",
+                              extra={"fields": {"process": self.name}})
+                detail = "the watch over it failed"
             finally:
                 was_up, self.up = self.up, False
                 await self._reap()
@@ -114,7 +128,8 @@ class StageProcess:
                 return
             self.detail = detail
             LOG.error("stage process died: %s", detail,
-                      extra={"process": self.name, "stages": self.stages, "output": list(self._lines)})
+                      extra={"fields": {"process": self.name, "stages": self.stages,
+                                        "output": list(self._lines)}})
             self._lines.clear()
             if not self._budget.take(asyncio.get_running_loop().time()):
                 self.given_up = True
@@ -194,9 +209,15 @@ class StageProcess:
         if self._process is None:
             return
         try:
-            await asyncio.wait_for(self._process.wait(), EXIT_TIMEOUT_S)
-        except (TimeoutError, asyncio.CancelledError):
-            with contextlib.suppress(ProcessLookupError):
-                self._process.kill()
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._process.wait(), EXIT_TIMEOUT_S)
+        finally:
+            if self._process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    self._process.kill()
             await self._process.wait()
-        self._process = None
+            if self._output is not None:
+                # Its last words are in the pipe until this task has read to the end.
+                await asyncio.wait({self._output}, timeout=EXIT_TIMEOUT_S)
+                self._output.cancel()
+            self._process = self._output = None

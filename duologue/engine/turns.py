@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from duologue.engine.messages import ReplyText, TextSpan, TurnStatus
 
+TURNS_KEPT = 32
+"""Replies that can still be cut; older ones have long been played."""
 CHARS_PER_SECOND = 15.0
 """Usual speed of English speech (about 150 words of six characters a minute): tells how long a reply will be
 that has no word spans and whose audio is not whole yet."""
@@ -30,6 +33,8 @@ class Turn:
     """Samples there were when the voice stages were last rebuilt: those stages count from there."""
     surfaced: bool = False
     """Whether the agent has been given anything of it."""
+    surfaced_samples: int = 0
+    """How much of its audio the agent has been given."""
     status: TurnStatus | None = None
     heard: str | None = None
     """What was heard of it, once it was cut."""
@@ -58,6 +63,48 @@ class Turn:
         rate = next((rate for start, rate in reversed(self.rates) if start <= self.sent), 1.0)
         end = next((start for start, _ in self.rates if start > self.sent), len(self.text))
         return end, rate
+
+
+class Turns:
+    """The replies of one session, from the first on; ``rate`` is that of their audio, in Hz."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._turns: dict[int, Turn] = {}
+        self.last = -1
+        """The highest number there was."""
+
+    def get(self, number: int) -> Turn | None:
+        """The reply with this number; None when there is none (any more)."""
+        return self._turns.get(number)
+
+    @property
+    def open(self) -> list[Turn]:
+        """Replies whose terminal event is still to come, in order."""
+        return [turn for turn in self._turns.values() if turn.open]
+
+    def begin(self, number: int) -> Turn | None:
+        """Add a reply; returns the one that had to go for it."""
+        self.last = number
+        self._turns[number] = Turn(number)
+        return self._turns.pop(next(iter(self._turns))) if len(self._turns) > TURNS_KEPT else None
+
+    def heard(self, turn: Turn, samples: int) -> str:
+        """What of the reply's text its first ``samples`` spoke."""
+        return heard_text(turn, samples, self._rate)
+
+    def cut(self, number: int, heard_samples: int) -> list[tuple[Turn, str]]:
+        """Reply ``number`` and each open one, in order, with what was heard of it.
+
+        One before it was heard as far as its audio came out, one after it not at all.
+        """
+        cut = []
+        for turn in self._turns.values():
+            if turn.open or turn.number == number:
+                limit = heard_samples if turn.number == number else math.inf if turn.number < number else 0
+                # Nobody has heard what has not come out.
+                cut.append((turn, self.heard(turn, int(min(limit, turn.surfaced_samples)))))
+        return cut
 
 
 def heard_text(turn: Turn, heard_samples: int, rate: int) -> str:

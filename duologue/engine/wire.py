@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 from duologue.engine.messages import CodecFrames, ReplyAudio, ReplyText, StageInput, StageOutput
 
+READ_BYTES = 1 << 18
+"""Read at once from a socket, at most."""
+
 _U32 = struct.Struct("<I")
 
 

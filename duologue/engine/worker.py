@@ -31,6 +31,7 @@ from duologue.engine.messages import (
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.stage import Stage
 from duologue.engine.wire import (
+    READ_BYTES,
     CannotStart,
     Decoder,
     Dropped,
@@ -44,8 +45,6 @@ from duologue.engine.wire import (
     encode,
     session_of,
 )
-
-READ_BYTES = 1 << 18
 
 
 class Channel:

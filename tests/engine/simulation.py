@@ -106,7 +106,7 @@ class Simulation:
             self.restart(name)
         busy = True
         while busy:
-            busy = any([action(name) for name in self.processes
-                        for action in (self.deliver_to_worker, self.step, self.deliver_to_hub)])
+            busy = sum(action(name) for name in self.processes
+                       for action in (self.deliver_to_worker, self.step, self.deliver_to_hub)) > 0
         while self.pop():
             pass

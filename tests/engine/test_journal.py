@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import pytest
+
+from duologue.engine import journal as journal_module
+from duologue.engine.journal import Cut, GivenUp, Heard, Journal, Said
+from duologue.engine.messages import AgentSaid, CallerSaid
+from tests.engine.scripted import unit
+
+
+def indexes(journal: Journal) -> list[int]:
+    return [unit.index for unit in journal.units]
+
+
+def test_history_tells_who_said_what_in_order_and_how_much_was_heard() -> None:
+    journal = Journal(10)
+    journal.write(Heard("hello"))
+    for record in (Said(0, "good ", False), Said(0, "morning", True), Heard("what"), Said(1, "I was sayi", False),
+                   Cut(1, "I was "), Cut(0, "good "), Said(2, "as I said", False)):
+        journal.write(record)
+    assert journal.history() == (
+        CallerSaid("hello"), AgentSaid(0, "good "), CallerSaid("what"), AgentSaid(1, "I was "),
+        AgentSaid(2, "as I said", open=True))
+
+
+def test_a_reply_that_failed_is_not_gone_on_with() -> None:
+    journal = Journal(10)
+    journal.write(Said(0, "so", False))
+    journal.write(GivenUp(0))
+    assert journal.history() == (AgentSaid(0, "so", open=False),)
+
+
+def test_audio_is_kept_until_it_has_become_words() -> None:
+    journal = Journal(10)
+    for n in range(5):
+        journal.keep(unit(n), decided=n)
+    journal.understood(2, "hello", decided=5)
+    assert indexes(journal) == [3, 4]
+
+
+def test_a_unit_without_its_decision_is_kept_though_it_was_understood() -> None:
+    journal = Journal(10)
+    for n in range(5):
+        journal.keep(unit(n), decided=0)
+    journal.understood(4, "hello", decided=2)
+    assert indexes(journal) == [2, 3, 4]
+    journal.keep(unit(5), decided=5)
+    assert indexes(journal) == [5]
+
+
+def test_the_oldest_units_go_when_there_are_too_many() -> None:
+    journal = Journal(3)
+    assert [journal.keep(unit(n), decided=n) for n in range(5)] == [0, 0, 0, 1, 1]
+    assert indexes(journal) == [2, 3, 4]
+
+
+def test_the_oldest_records_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "MAX_RECORDS", 2)
+    journal = Journal(3)
+    assert [journal.write(Heard(str(n))) for n in range(3)] == [0, 0, 1]
+    assert journal.history() == (CallerSaid("1"), CallerSaid("2"))
