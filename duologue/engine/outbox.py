@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Container
 from dataclasses import replace
 
 from duologue.engine.messages import (
@@ -36,7 +37,7 @@ class Outbox:
         self._events.append(event)
 
     def pop(self, turns: Turns) -> EngineEvent | None:
-        """Give the next event, and mark its reply as surfaced."""
+        """Give the next event, and note in its reply what the agent knows of it now."""
         if not self._events:
             return None
         event = self._events.popleft()
@@ -44,13 +45,15 @@ class Outbox:
             turn.surfaced = True
             if isinstance(event, ReplyAudio):
                 turn.surfaced_samples = event.first_sample + len(event.pcm)
+        elif isinstance(event, TurnEnd) and (turn := turns.get(event.turn)) is not None:
+            turn.told = True
         return event
 
-    def raise_epoch(self, epoch: int, turns: Turns, cut: int, heard: str) -> int:
+    def raise_epoch(self, epoch: int, cut: dict[int, str], surfaced: Container[int]) -> int:
         """Take back what is of an older epoch; returns how many events were dropped.
 
-        Text and audio go, and the end of a reply nobody has seen anything of. The end of reply ``cut`` tells
-        what was ``heard``. A decision stays, since its unit was decided, but says listen: its reply is void.
+        Text and audio go. The end of a reply that was ``cut`` tells what was heard of it, and goes too if
+        nothing of the reply ``surfaced``. A decision stays, since its unit was decided, but its reply is void.
         """
         kept: list[EngineEvent] = []
         for event in self._events:
@@ -59,12 +62,13 @@ class Outbox:
                     continue
                 case Decision():
                     kept.append(void(event, epoch))
-                case TurnEnd(turn=turn) if turn == cut and event.status is TurnStatus.DONE:
-                    kept.append(replace(event, epoch=epoch, status=TurnStatus.INTERRUPTED, text=heard))
-                case TurnEnd(turn=turn):
-                    known = turns.get(turn)
-                    if turn == cut or known is None or known.surfaced:
-                        kept.append(replace(event, epoch=epoch))
+                case TurnEnd(turn=turn) if turn in cut:
+                    if turn in surfaced:
+                        done = event.status is TurnStatus.DONE
+                        kept.append(replace(event, epoch=epoch, text=cut[turn],
+                                            status=TurnStatus.INTERRUPTED if done else event.status))
+                case TurnEnd():
+                    kept.append(replace(event, epoch=epoch))
                 case _:
                     kept.append(event)
         dropped = len(self._events) - len(kept)

@@ -124,31 +124,32 @@ class SessionState:
     def interrupt(self, number: int, heard_samples: int) -> str:
         """Void the present epoch; cut reply ``number`` at ``heard_samples``. Returns what was heard of it.
 
-        Every other reply that is open ends too: one before it was heard as far as there was audio of it, one
-        after it not at all. A reply that was cut before stays as it is, and so does the epoch.
+        Every other reply whose end the agent does not know is cut too: one before it was heard as far as its
+        audio came out, one after it not at all. A reply that was cut before stays as it is, and so does the epoch.
         """
-        if self.over:
-            return ""
         named = self._turns.get(number)
         if named is not None and named.heard is not None:
             return named.heard
+        if self.over:
+            return self._turns.heard(named, min(heard_samples, named.surfaced_samples)) if named else ""
         self.epoch += 1
         self._drop("message", "stale", self._feed.raise_epoch(self.epoch))
         cut = self._turns.cut(number, heard_samples)
-        heard = next((text for turn, text in cut if turn is named), "")
-        self._drop("message", "stale", self._outbox.raise_epoch(self.epoch, self._turns, number, heard))
+        heard = {turn.number: text for turn, text in cut}
+        surfaced = {turn.number for turn, _ in cut if turn is named or turn.surfaced}
+        self._drop("message", "stale", self._outbox.raise_epoch(self.epoch, heard, surfaced))
         for turn, text in cut:
             self._record(Cut(turn.number, text))
             turn.heard = text
             if turn.open:
-                self._end_turn(turn, TurnStatus.INTERRUPTED, text, tell=turn is named or turn.surfaced)
+                self._end_turn(turn, TurnStatus.INTERRUPTED, text, tell=turn.number in surfaced)
         # The last stage first, so that none is given anything of the new epoch before it knows of it.
         for stage in reversed(self._graph.stages):
             for turn, text in cut:
                 self._send(stage, Interrupt(self.session, self.epoch, turn.number, text))
             if not cut:
                 self._send(stage, Interrupt(self.session, self.epoch))
-        return heard
+        return heard.get(number, "")
 
     def close(self) -> None:
         """End the session; a reply that is open ends as interrupted. Idempotent."""
@@ -200,8 +201,6 @@ class SessionState:
         """Note that a process with these stages died; it is being restarted."""
         for stage in stages:
             self._emit(Health(stage, up=False, detail=detail))
-            for mate in self._graph.rebuilt_with(stage):
-                self._serials[mate] += 1
 
     def restored(self, stages: Iterable[str]) -> None:
         """Rebuild the session in these stages, whose process runs again."""

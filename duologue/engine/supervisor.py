@@ -199,7 +199,9 @@ class StageProcess:
         rest = b""
         while data := await process.stdout.read(READ_BYTES):
             *lines, rest = (rest[-READ_BYTES:] + data).split(b"\n")
-            self._lines.extend(line.decode(errors="replace") for line in lines)
+            for line in lines:
+                self._lines.append(line.decode(errors="replace"))
+                LOG.debug("stage process wrote: %s", self._lines[-1], extra={"fields": {"process": self.name}})
 
     async def _reap(self) -> None:
         """Close the socket, which ends the worker, and see to it that it ends."""

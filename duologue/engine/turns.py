@@ -36,6 +36,8 @@ class Turn:
     surfaced_samples: int = 0
     """How much of its audio the agent has been given."""
     status: TurnStatus | None = None
+    told: bool = False
+    """Whether the agent has been given its terminal event."""
     heard: str | None = None
     """What was heard of it, once it was cut."""
     sent: int = 0
@@ -94,13 +96,13 @@ class Turns:
         return heard_text(turn, samples, self._rate)
 
     def cut(self, number: int, heard_samples: int) -> list[tuple[Turn, str]]:
-        """Reply ``number`` and each open one, in order, with what was heard of it.
+        """Reply ``number`` and each whose end the agent does not know, in order, with what was heard of it.
 
-        One before it was heard as far as its audio came out, one after it not at all.
+        One before it was heard as far as its audio came out, one after it not at all. What was cut stays cut.
         """
         cut = []
         for turn in self._turns.values():
-            if turn.open or turn.number == number:
+            if turn.heard is None and (turn.number == number or not turn.told):
                 limit = heard_samples if turn.number == number else math.inf if turn.number < number else 0
                 # Nobody has heard what has not come out.
                 cut.append((turn, self.heard(turn, int(min(limit, turn.surfaced_samples)))))

@@ -12,7 +12,6 @@ import signal
 import socket
 import sys
 import traceback
-from collections import Counter
 from dataclasses import dataclass
 
 from duologue.engine.config import ConfigError, PipelineConfig
@@ -45,6 +44,9 @@ from duologue.engine.wire import (
     encode,
     session_of,
 )
+from duologue.metrics import DROPS
+
+STALE = DROPS.labels(what="message", reason="stale")
 
 
 class Channel:
@@ -67,6 +69,26 @@ class Channel:
             self._sock.sendall(b"".join(encode(message) for message in messages))
 
 
+class DropReport:
+    """What was dropped in this process since it was last asked, by the stages as well: metrics are the hub's."""
+
+    def __init__(self) -> None:
+        self._reported: dict[tuple[str, str], float] = {}
+
+    def changes(self) -> list[ToHub]:
+        """The drops that have not been reported yet."""
+        changed: list[ToHub] = []
+        for sample in next(iter(DROPS.collect())).samples:
+            if not sample.name.endswith("_total"):
+                continue
+            key = (sample.labels["what"], sample.labels["reason"])
+            count = int(sample.value - self._reported.get(key, 0))
+            if count:
+                self._reported[key] = sample.value
+                changed.append(Dropped(*key, count))
+        return changed
+
+
 @dataclass(slots=True)
 class Seat:
     """A session in a stage: which life it is in, its epoch, and its edge to a stage in this process."""
@@ -84,7 +106,7 @@ class Worker:
         self._stages = stages
         self._seats: dict[str, dict[str, Seat]] = {name: {} for name in stages}
         self._replies: list[ToHub] = []
-        self._drops: Counter[tuple[str, str]] = Counter()
+        self._drops = DropReport()
 
     def run(self, channel: Channel) -> None:
         """Serve until the hub is gone."""
@@ -104,10 +126,8 @@ class Worker:
 
     def replies(self) -> list[ToHub]:
         """What the hub is to be told now."""
-        drops = [Dropped(what, reason, count) for (what, reason), count in self._drops.items()]
-        replies = [*self._replies, *drops]
+        replies = [*self._replies, *self._drops.changes()]
         self._replies.clear()
-        self._drops.clear()
         return replies
 
     def dispatch(self, envelope: ToStage) -> None:
@@ -122,13 +142,13 @@ class Worker:
                                   LocalConnector(max(1, self._graph.nodes[name].capacity)))
         seat = seats.get(session)
         if seat is None or seat.serial != envelope.serial:
-            self._drops["message", "stale"] += 1
+            STALE.inc()
             return
         if isinstance(message, ReplyText | CodecFrames):
             self._replies.append(Taken(name, seat.serial, session, 1))
         if isinstance(message, Interrupt):
             seat.epoch = message.epoch
-            self._drops["message", "stale"] += seat.edge.abort(message.epoch)
+            STALE.inc(seat.edge.abort(message.epoch))
         self._file(name, message)
         if isinstance(message, Close):
             seats.pop(session, None)
@@ -152,7 +172,7 @@ class Worker:
         seat = self._seats[name].get(session)
         if seat is None or (isinstance(output, ReplyText | CodecFrames | ReplyAudio)
                             and output.fence.epoch < seat.epoch):
-            self._drops["message", "stale"] += 1
+            STALE.inc()
             return
         if isinstance(output, SessionFailed):
             self._fail(name, session, output.detail)
@@ -178,7 +198,7 @@ class Worker:
         seat = self._seats[name].get(session)
         if seat is None or (isinstance(message, ReplyText | CodecFrames)
                             and message.fence.epoch < seat.epoch):
-            self._drops["message", "stale"] += 1
+            STALE.inc()
             return
         try:
             self._stages[name].receive(message)

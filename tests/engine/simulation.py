@@ -104,9 +104,15 @@ class Simulation:
         """Let everything happen that is due."""
         for name in self.processes:
             self.restart(name)
-        busy = True
-        while busy:
-            busy = sum(action(name) for name in self.processes
-                       for action in (self.deliver_to_worker, self.step, self.deliver_to_hub)) > 0
+        self.work(*self.processes)
         while self.pop():
             pass
+
+    def work(self, *names: str) -> None:
+        """Let these processes (all that are up, if none is named) do what they have to do."""
+        while self.work_once(*names or [name for name in self.processes if name not in self.down]):
+            pass
+
+    def work_once(self, *names: str) -> bool:
+        return sum(action(name) for name in names
+                   for action in (self.deliver_to_worker, self.step, self.deliver_to_hub)) > 0

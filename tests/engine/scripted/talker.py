@@ -26,6 +26,14 @@ HELD: set[str] = set()
 
 
 @dataclass
+class Word:
+    turn: int
+    text: str
+    start: int
+    last: bool
+
+
+@dataclass
 class Talk:
     epoch: int
     turn: int = -1
@@ -33,10 +41,16 @@ class Talk:
     samples: int = 0
     keeps: bool = False
     held: bool = False
-    texts: deque[ReplyText] = field(default_factory=deque)
+    words: deque[Word] = field(default_factory=deque)
+
+    @property
+    def ready(self) -> bool:
+        return bool(self.words) and not self.held and not self.keeps
 
 
 class Talker:
+    """Says one word a step."""
+
     def __init__(self) -> None:
         self.talks: dict[str, Talk] = {}
 
@@ -53,46 +67,43 @@ class Talker:
             case Hold() if talk:
                 talk.held = message.held
             case ReplyText() if talk:
-                talk.texts.append(message)
+                turn, words = message.fence.turn, list(re.finditer(r"\w+", message.text))
+                talk.words += [Word(turn, match.group(), message.start + match.start(),
+                                    message.last and match is words[-1]) for match in words]
+                if message.last and not words:
+                    talk.words.append(Word(turn, "", message.start, True))
             case _:
                 pass
 
     @property
     def ready(self) -> bool:
-        return any(talk.texts and not talk.held for talk in self.talks.values())
+        return any(talk.ready for talk in self.talks.values())
 
     def step(self) -> Sequence[StageOutput]:
-        return [output for session, talk in self.talks.items() if talk.texts and not talk.held
-                for output in self.speak(session, talk, talk.texts.popleft())]
+        return [output for session, talk in self.talks.items() if talk.ready
+                for output in self.speak(session, talk, talk.words.popleft())]
 
-    def speak(self, session: str, talk: Talk, text: ReplyText) -> Sequence[StageOutput]:
-        if text.fence.turn != talk.turn:
-            talk.turn, talk.seq, talk.samples = text.fence.turn, 0, 0
+    def speak(self, session: str, talk: Talk, word: Word) -> Sequence[StageOutput]:
+        if word.turn != talk.turn:
+            talk.turn, talk.seq, talk.samples = word.turn, 0, 0
+        if word.text == "hold" and session not in HELD:
+            HELD.add(session)
+            talk.keeps = True
+            return []
+        if word.text == "fail":
+            return [SessionFailed(session, "told to")]
+        if word.text == "break":
+            raise RuntimeError("told to")
+        number = int(word.text[1:]) if word.text[1:].isdigit() else -1
+        samples = WORD_SAMPLES if word.text else 0
+        spans = (TextSpan(word.start, word.start + len(word.text), talk.samples, talk.samples + samples),)
+        talk.samples += samples
         out: list[StageOutput] = []
-        words = list(re.finditer(r"\w+", text.text))
-        for match in words:
-            word = match.group()
-            if word == "hold" and session not in HELD:
-                HELD.add(session)
-                talk.keeps = True
-            if talk.keeps:
-                return out
-            if word == "fail":
-                return [*out, SessionFailed(session, "told to")]
-            if word == "break":
-                raise RuntimeError("told to")
-            number = int(word[1:]) if word[1:].isdigit() else -1
-            span = TextSpan(text.start + match.start(), text.start + match.end(),
-                            talk.samples, talk.samples + WORD_SAMPLES)
-            last = text.last and match is words[-1]
-            for _ in range(200 if word == "flood" else 1):
-                out.append(CodecFrames(Fence(session, talk.epoch, talk.turn, talk.seq),
-                                       np.full((2, 1), number, np.float32), (span,), last))
-                talk.seq += 1
-            talk.samples += WORD_SAMPLES
-        if text.last and not words:
+        for _ in range(200 if word.text == "flood" else 1):
             out.append(CodecFrames(Fence(session, talk.epoch, talk.turn, talk.seq),
-                                   np.zeros((0, 1), np.float32), (), True))
+                                   np.full((2 if samples else 0, 1), number, np.float32),
+                                   spans if samples else (), word.last))
+            talk.seq += 1
         return out
 
 
