@@ -44,14 +44,15 @@ async def one(folder: Path, loss: float, jitter_ms: float, questions: int, seed:
                 right += number == left + other
                 begin = first_sound(recording.agent, span.end)
                 waits.append(1000 * ((begin or 0) - span.end) / RATE)
-            seconds = call.samples / RATE
+            begun = call.recording().of_type("session.created")[0].at / RATE
             units = await server.metric("duologue_units_total")
+            seconds = call.samples / RATE - begun
         concealed = await server.metric("duologue_concealed_samples_total")
         up, down = network.up.traffic, network.down.traffic
     median = sorted(waits)[len(waits) // 2] if waits else float("nan")
     return (f"| {loss:.0%}, 0-{jitter_ms:g} ms | {up.lost} / {up.lost + up.passed} | {down.lost} / "
-            f"{down.lost + down.passed} | {seconds:.1f} | {units / UNITS_PER_S:.1f} | {concealed / 16_000:.2f} | "
-            f"{right} / {questions} | {median:.0f} |")
+            f"{down.lost + down.passed} | {begun:.1f} | {seconds:.1f} | {units / UNITS_PER_S:.1f} | "
+            f"{concealed / 16_000:.2f} | {right} / {questions} | {median:.0f} |")
 
 
 async def run(questions: int, seed: int) -> None:
@@ -59,8 +60,8 @@ async def run(questions: int, seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows = [await one(Path(folder), loss, jitter_ms, questions, seed) for loss, jitter_ms in NETWORKS]
     print(f"\n### Through a bad network\n\n_{machine()}_\n")
-    print("| loss, jitter | lost up | lost down | call, s | units, s | concealed, s | answers right | "
-          "voice to voice p50, ms |\n|---|---|---|---|---|---|---|---|")
+    print("| loss, jitter | lost up | lost down | begun after, s | call, s | units, s | concealed, s | answers right | "
+          "voice to voice p50, ms |\n|---|---|---|---|---|---|---|---|---|")
     print("\n".join(rows), flush=True)
 
 
