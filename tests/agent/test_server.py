@@ -297,7 +297,7 @@ async def test_a_call_over_http_echoes_and_is_hung_up(web_folder: Path) -> None:
         async with asyncio.timeout(10):
             await call.up.wait()
         peer.track.start.set()
-        await peer.until(lambda: sum(len(packet[2]) for packet in peer.got) > 2000)
+        await peer.until(lambda: sum(len(packet.payload) for packet in peer.got) > 2000)
         assert (await client.delete(place)).status == 204
         assert call.reasons == ["closed"]
         assert (await client.delete(place)).status == 404

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from duologue.agent.transports.base import FRAME_MS
 
@@ -13,11 +13,10 @@ MAX_LATE_FRAMES = 3
 (60 ms) are within what receivers buffer anyway; older audio would only delay the rest of the call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """Frame ``index`` of a stream is due at ``due`` (seconds); ``skipped`` frames before it are not sent."""
+class Tick(NamedTuple):
+    """Frame number ``frame`` of a stream is due at ``due`` (seconds); ``skipped`` frames before it are not sent."""
 
-    index: int
+    frame: int
     due: float
     skipped: int
 
@@ -28,12 +27,12 @@ class MediaClock:
     def __init__(self, start: float) -> None:
         """``start`` is the due time of frame 0, in seconds of the clock that ``next`` is given."""
         self._start = start
-        self._index = 0
+        self._next = 0
 
     def next(self, now: float) -> Tick:
         """Return the next frame's tick; if the caller is too late for it, a later frame's."""
-        late = int((now - self._start) / FRAME_S + 1e-9) - self._index
+        late = int((now - self._start) / FRAME_S + 1e-9) - self._next
         skipped = late if late > MAX_LATE_FRAMES else 0
-        index = self._index + skipped
-        self._index = index + 1
-        return Tick(index, self._start + index * FRAME_S, skipped)
+        frame = self._next + skipped
+        self._next = frame + 1
+        return Tick(frame, self._start + frame * FRAME_S, skipped)

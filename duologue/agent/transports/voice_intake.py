@@ -7,6 +7,7 @@ from collections.abc import Callable
 from duologue.agent.media.opus import OpusDecoder
 from duologue.agent.media.receive import ReceivePath
 from duologue.agent.transports.base import CallMedia
+from duologue.agent.transports.rtp import RtpPacket
 from duologue.engine import INPUT_RATE
 
 
@@ -18,10 +19,10 @@ class VoiceIntake:
         self._now_s = now_s
         self._path = ReceivePath(OpusDecoder(INPUT_RATE))
 
-    def take(self, ssrc: int, sequence_number: int, timestamp: int, payload: bytes) -> None:
-        """Take one packet; ``timestamp`` counts at 48 kHz (RFC 7587 section 4.1)."""
+    def take(self, packet: RtpPacket) -> None:
+        """Take one packet of Opus."""
         now_ms = self._now_s() * 1000
-        self._path.insert(sequence_number, timestamp, payload, now_ms, ssrc)
+        self._path.insert(packet.sequence_number, packet.timestamp, packet.payload, now_ms, packet.ssrc)
         self._feed(now_ms)
 
     def tick(self) -> None:

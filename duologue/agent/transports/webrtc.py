@@ -18,10 +18,13 @@ from duologue.agent.logs import EventLog
 from duologue.agent.media.opus import OpusDecoder, OpusError
 from duologue.agent.transports.base import CallMedia
 from duologue.agent.transports.control_channel import LABEL, ControlChannel
+from duologue.agent.transports.rtp import RtpPacket
 from duologue.agent.transports.sdp import BadOffer, finish_answer, read_offer
 from duologue.agent.transports.voice_intake import VoiceIntake
-from duologue.agent.transports.webrtc_receiver import PacketReceiver, datagrams_received, install
-from duologue.agent.transports.webrtc_sender import ReplyTrack
+from duologue.agent.transports.webrtc_receiver import PacketReceiver
+from duologue.agent.transports.webrtc_receiver import install as install_receiver
+from duologue.agent.transports.webrtc_sender import ReplySender
+from duologue.agent.transports.webrtc_sender import install as install_sender
 from duologue.engine import INPUT_RATE, Pcm
 from duologue.metrics import DROPS
 
@@ -70,7 +73,7 @@ class WebRtcTransport:
         self._pc: RTCPeerConnection | None = None
         self._call: CallMedia | None = None
         self._intake: VoiceIntake | None = None
-        self._track: ReplyTrack | None = None
+        self._sender: ReplySender | None = None
         self._control = ControlChannel(expected=True)
         self._receiver: PacketReceiver | None = None
         self._wants_channel = False
@@ -102,12 +105,11 @@ class WebRtcTransport:
         self._wants_channel = parsed.data_channel
         self._control = ControlChannel(expected=parsed.data_channel)
         self._intake = VoiceIntake(call, asyncio.get_running_loop().time)
-        self._track = ReplyTrack(self._tick, call.output_rate, self._fault)
         pc = self._pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         try:
             for kind in parsed.media:
                 if kind == "voice":
-                    self._add_voice(pc)
+                    self._add_voice(pc, call)
                 else:
                     pc.addTransceiver(kind, direction="inactive")
             pc.on("connectionstatechange", self._on_state)
@@ -144,15 +146,16 @@ class WebRtcTransport:
 
     # --- setting up ----------------------------------------------------------------------------------------
 
-    def _add_voice(self, pc: RTCPeerConnection) -> None:
-        assert self._track is not None
-        transceiver = pc.addTransceiver(self._track, direction="sendrecv")
-        self._track.heed(transceiver.sender)
+    def _add_voice(self, pc: RTCPeerConnection, call: CallMedia) -> None:
+        transceiver = pc.addTransceiver("audio", direction="sendrecv")
         codecs = RTCRtpSender.getCapabilities("audio").codecs
         opus = [codec for codec in codecs if codec.mimeType == "audio/opus"]
         transceiver.setCodecPreferences(opus)
-        self._receiver = PacketReceiver(transceiver.receiver.transport, self._packet, self._fault)
-        install(self._receiver, transceiver)
+        dtls = transceiver.receiver.transport
+        self._sender = ReplySender(dtls, self._tick, call.output_rate, self._fault)
+        install_sender(self._sender, transceiver)
+        self._receiver = PacketReceiver(dtls, self._packet, self._fault)
+        install_receiver(self._receiver, transceiver)
 
     def _on_state(self) -> None:
         state = self._pc.connectionState if self._pc is not None else "closed"
@@ -193,9 +196,9 @@ class WebRtcTransport:
 
     # --- while it lasts ------------------------------------------------------------------------------------
 
-    def _packet(self, ssrc: int, sequence_number: int, timestamp: int, payload: bytes) -> None:
+    def _packet(self, packet: RtpPacket) -> None:
         if self._begun and not self._ended and self._intake is not None:
-            self._intake.take(ssrc, sequence_number, timestamp, payload)
+            self._intake.take(packet)
 
     def _tick(self) -> Pcm:
         """One clock for both ways: each 20 ms frame that goes out also lets time pass for what comes in."""
@@ -219,7 +222,7 @@ class WebRtcTransport:
     def _watch(self) -> None:
         """Notice a peer that went without a word."""
         now = asyncio.get_running_loop().time()
-        heard = datagrams_received(self._receiver.transport) if self._receiver is not None else 0
+        heard = self._receiver.heard if self._receiver is not None else 0
         held_up = now - self._watched_at > 2 * _WATCH_S  # we were, and have not read what came meanwhile
         self._watched_at = now
         if heard != self._heard or held_up:
@@ -256,8 +259,8 @@ class WebRtcTransport:
         for timer in self._timers.values():
             timer.cancel()
         self._timers.clear()
-        if self._track is not None:
-            self._track.stop()
+        if self._sender is not None:
+            self._sender.silence()
 
     async def _free(self) -> None:
         self._stop_media()

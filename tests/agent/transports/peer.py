@@ -13,6 +13,7 @@ from av.packet import Packet
 from av.stream import Stream
 
 from duologue.agent.media.opus import OpusEncoder
+from duologue.agent.transports.rtp import RtpPacket
 from duologue.agent.transports.webrtc_receiver import PacketReceiver, install
 from duologue.engine import Pcm
 
@@ -148,7 +149,7 @@ class Peer(Recorder):
         super().__init__()
         self.pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         self.track = PacketTrack(packets)
-        self.got: list[tuple[int, int, bytes]] = []
+        self.got: list[RtpPacket] = []
         self.channel: RTCDataChannel | None = None
         self.messages: list[str] = []
         transceiver = self.pc.addTransceiver(self.track, direction="sendrecv")
@@ -194,13 +195,13 @@ class Peer(Recorder):
     async def close(self) -> None:
         await self.pc.close()
 
-    async def packets(self, count: int) -> list[tuple[int, int, bytes]]:
-        """Wait for ``count`` packets: sequence number, timestamp, payload."""
+    async def packets(self, count: int) -> list[RtpPacket]:
+        """Wait for ``count`` packets."""
         await self.until(lambda: len(self.got) >= count)
         return self.got[:count]
 
-    def _take(self, ssrc: int, sequence_number: int, timestamp: int, payload: bytes) -> None:
-        self.got.append((sequence_number, timestamp, payload))
+    def _take(self, packet: RtpPacket) -> None:
+        self.got.append(packet)
         self.changed()
 
     def _message(self, message: str) -> None:

@@ -9,7 +9,7 @@ from duologue.agent.transports.media_clock import FRAME_S, MAX_LATE_FRAMES, Medi
 def test_frames_asked_for_in_time_are_due_every_20_ms_from_the_start() -> None:
     clock = MediaClock(5.0)
     ticks = [clock.next(5.0 + index * FRAME_S) for index in range(1000)]
-    assert [tick.index for tick in ticks] == list(range(1000))
+    assert [tick.frame for tick in ticks] == list(range(1000))
     assert all(abs(tick.due - (5.0 + index * FRAME_S)) < 1e-6 for index, tick in enumerate(ticks))
     assert not any(tick.skipped for tick in ticks)
 
@@ -18,7 +18,7 @@ def test_a_little_late_is_caught_up_frame_by_frame() -> None:
     clock = MediaClock(0.0)
     late = FRAME_S * MAX_LATE_FRAMES
     ticks = [clock.next(late) for _ in range(MAX_LATE_FRAMES + 2)]
-    assert [tick.index for tick in ticks] == list(range(MAX_LATE_FRAMES + 2))
+    assert [tick.frame for tick in ticks] == list(range(MAX_LATE_FRAMES + 2))
     assert sum(tick.due <= late + 1e-9 for tick in ticks) == MAX_LATE_FRAMES + 1
 
 
@@ -26,7 +26,7 @@ def test_after_a_long_stall_old_frames_are_skipped_and_counted() -> None:
     clock = MediaClock(0.0)
     clock.next(0.0)
     tick = clock.next(1.0)
-    assert (tick.index, tick.skipped) == (50, 49)
+    assert (tick.frame, tick.skipped) == (50, 49)
     assert clock.next(1.0).due > 1.0
 
 
@@ -36,9 +36,9 @@ def test_media_time_never_goes_back_and_never_falls_far_behind(delays: list[floa
     for delay in delays:
         now += delay
         tick = clock.next(now)
-        assert tick.index == last + 1 + tick.skipped
-        assert tick.due == tick.index * FRAME_S
+        assert tick.frame == last + 1 + tick.skipped
+        assert tick.due == tick.frame * FRAME_S
         assert now - tick.due < FRAME_S * (MAX_LATE_FRAMES + 1)
-        last, sent, skipped = tick.index, sent + 1, skipped + tick.skipped
+        last, sent, skipped = tick.frame, sent + 1, skipped + tick.skipped
         now = max(now, tick.due)
     assert sent + skipped == last + 1

@@ -83,12 +83,12 @@ async def test_the_reply_leaves_in_order_on_one_clock_and_says_what_was_pulled()
     call.speaking = True
     async with connected(Peer(), call) as on:
         got = await on.peer.packets(60)
-    sequence = [(packet[0] - got[0][0]) & 0xFFFF for packet in got]
+    sequence = [(packet.sequence_number - got[0].sequence_number) & 0xFFFF for packet in got]
     assert sequence == list(range(60))
-    steps = {(b[1] - a[1]) & 0xFFFFFFFF for a, b in pairwise(got)}
+    steps = {(b.timestamp - a.timestamp) & 0xFFFFFFFF for a, b in pairwise(got)}
     assert all(step % 960 == 0 for step in steps)
     decoder = OpusDecoder(RATE)
-    heard = np.concatenate([decoder.decode(packet[2]) for packet in got])
+    heard = np.concatenate([decoder.decode(packet.payload) for packet in got])
     said = np.concatenate(call.pulled)
     assert lag(heard, said, 4000, 8000) == lag(heard, said, 8000, 8000)
 
@@ -103,7 +103,7 @@ async def test_a_flush_reaches_the_wire_with_the_next_frame() -> None:
         got = await on.peer.packets(spoken + 20)
         decoder = OpusDecoder(RATE)
         loud = [index for index, packet in enumerate(got)
-                if np.abs(decoder.decode(packet[2]).astype(int)).max() > 500]
+                if np.abs(decoder.decode(packet.payload).astype(int)).max() > 500]
         assert max(loud) <= spoken  # one more: the codec's look-ahead spills into the next frame
 
 
