@@ -276,8 +276,7 @@ class SessionState:
         spans = tuple(replace(span, first_sample=span.first_sample + turn.audio_base,
                               end_sample=span.end_sample + turn.audio_base) for span in audio.spans)
         self._emit(replace(audio, first_sample=turn.samples, spans=spans))
-        turn.spans.extend(spans)
-        turn.samples += len(audio.pcm)
+        self._turns.grow(turn, len(audio.pcm), spans)
         if audio.last:
             self._end_turn(turn, TurnStatus.DONE, turn.text)
 

@@ -9,6 +9,8 @@ from duologue.engine.messages import ReplyText, TextSpan, TurnStatus
 
 TURNS_KEPT = 32
 """Replies that can still be cut; older ones have long been played."""
+FIRST_SPAN_S = 2.0
+"""Audio within which a model that gives spans has given one: longer than any word takes."""
 CHARS_PER_SECOND = 15.0
 """Usual speed of English speech (about 150 words of six characters a minute): tells how long a reply will be
 that has no word spans and whose audio is not whole yet."""
@@ -75,6 +77,9 @@ class Turns:
         self._turns: dict[int, Turn] = {}
         self.last = -1
         """The highest number there was."""
+        self._spans = False
+        self._bare_samples = 0
+        """Audio that came before the first span."""
 
     def get(self, number: int) -> Turn | None:
         """The reply with this number; None when there is none (any more)."""
@@ -91,8 +96,22 @@ class Turns:
         self._turns[number] = Turn(number)
         return self._turns.pop(next(iter(self._turns))) if len(self._turns) > TURNS_KEPT else None
 
+    def grow(self, turn: Turn, samples: int, spans: tuple[TextSpan, ...]) -> None:
+        """Note that ``samples`` more of a reply's audio have come, and these spans."""
+        turn.samples += samples
+        turn.spans.extend(spans)
+        self._spans = self._spans or bool(spans)
+        if not self._spans:
+            self._bare_samples += samples
+
     def heard(self, turn: Turn, samples: int) -> str:
-        """What of the reply's text its first ``samples`` spoke."""
+        """What of the reply's text its first ``samples`` spoke.
+
+        Of a model that gives spans, and one that may yet, nothing was heard before the first word's end.
+        """
+        first_word = not turn.spans and (self._spans or self._bare_samples < FIRST_SPAN_S * self._rate)
+        if first_word and turn.status is not TurnStatus.DONE:
+            return ""
         return heard_text(turn, samples, self._rate)
 
     def cut(self, number: int, heard_samples: int) -> list[tuple[Turn, str]]:

@@ -31,6 +31,7 @@ from duologue.engine import (
     TurnEnd,
     TurnStatus,
 )
+from duologue.engine.wire import FromStage, Taken
 from duologue.metrics import STAGE_RESTARTS
 from tests.engine.scripted import WORD_SAMPLES, Order, pipeline, unit
 
@@ -392,3 +393,24 @@ async def test_a_start_that_is_cancelled_leaves_no_process(seconds: float) -> No
     await asyncio.wait([task])
     assert task.cancelled()
     assert children() == before
+
+
+async def test_a_fault_in_the_hub_ends_one_session_and_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await start()
+    try:
+        struck, other = Caller(engine.open()), Caller(engine.open())
+        struck.say(Order.SPEAK)
+        await struck.spoken(0, 1)
+
+        def fault(message: FromStage | Taken) -> None:
+            raise RuntimeError("a fault")
+
+        monkeypatch.setattr(struck.session, "receive", fault)
+        struck.say(Order.SPEAK)
+        await struck.to_the_end()
+        assert struck.ends == [(0, TurnStatus.FAILED, "w0 ")]
+        other.say(Order.FINISH)
+        await other.until(ended)
+        assert engine.load().sessions == 1
+    finally:
+        await engine.close()

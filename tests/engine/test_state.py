@@ -19,6 +19,7 @@ from duologue.engine import (
     ReplyText,
     TurnEnd,
     TurnStatus,
+    outbox,
 )
 from duologue.engine.messages import CodecFrames
 from duologue.engine.state import CONTINUE_WITHIN_S, Overrun
@@ -371,6 +372,17 @@ def test_frames_beyond_the_room_of_their_edge_fail_the_reply() -> None:
     sim.settle()
     assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
     assert sim.state.drops["message", "edge_full"] == 1
+
+
+def test_a_session_whose_events_nobody_reads_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "MAX_EVENTS", 10)
+    sim = Simulation(pipeline("a", "b", "b"))
+    say(sim, *[Order.SPEAK] * 5)
+    sim.work()
+    assert sim.state.over
+    assert sim.state.drops["event", "unread"] == 1
+    sim.settle()
+    assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
 
 
 def test_an_overrun_takes_nothing() -> None:

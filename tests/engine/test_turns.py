@@ -68,3 +68,28 @@ def test_old_replies_are_forgotten_one_by_one() -> None:
     gone = [turns.begin(n) for n in range(33)]
     assert [turn.number for turn in gone if turn is not None] == [0]
     assert turns.last == 32
+
+
+def test_nothing_was_heard_before_the_first_word_has_ended() -> None:
+    turns = Turns(16000)
+    turns.begin(0)
+    begun = turns.open[0]
+    begun.text = "one two three four five"
+    turns.grow(begun, 16000, ())
+    assert turns.heard(begun, 16000) == ""
+    turns.grow(begun, 0, (TextSpan(0, 3, 0, 15000),))
+    assert turns.heard(begun, 16000) == "one "
+
+
+def test_a_model_that_gives_no_spans_is_known_by_its_first_seconds() -> None:
+    turns = Turns(16000)
+    for number in range(2):
+        turns.begin(number)
+        turns.open[number].text = "one two three four five"
+    first, second = turns.open
+    turns.grow(first, 31999, ())
+    assert turns.heard(first, 31999) == ""
+    turns.grow(first, 1, ())
+    assert turns.heard(first, 16000) == "one two "
+    turns.grow(second, 8000, ())
+    assert turns.heard(second, 8000) == "one two "
