@@ -119,7 +119,7 @@ async def _bend(page: Page, network: ImpairedNetwork) -> None:
         if route.request.method != "POST":
             await route.continue_()
             return
-        response = await route.fetch(post_data=await network.offer(route.request.post_data or ""))
+        response = await route.fetch(post_data=network.offer(route.request.post_data or ""))
         body = await response.text()
         if response.status == 201:
             body = await network.answer(body)

@@ -12,7 +12,7 @@ from typing import Self
 
 _CANDIDATE = re.compile(
     r"a=candidate:\S+ 1 udp \d+ (?P<ip>\d+\.\d+\.\d+\.\d+) (?P<port>\d+) typ host[^\r\n]*", re.IGNORECASE)
-_CANDIDATE_LINE = re.compile(r"a=candidate:[^\r\n]*(?:\r\n|\n)?", re.IGNORECASE)
+_ADDRESS_LINE = re.compile(r"a=(?:candidate:|end-of-candidates)[^\r\n]*(?:\r\n|\n)?", re.IGNORECASE)
 
 Address = tuple[str, int]
 
@@ -110,26 +110,31 @@ class ImpairedNetwork:
         await asyncio.to_thread(self._thread.join)
         self._loop.close()
 
-    async def offer(self, sdp: str) -> str:
-        """The caller's offer as the server shall see it. Raises ``ValueError`` without an IPv4 candidate."""
-        return await self._through(sdp, behind=self._caller, towards=self._server)
+    def offer(self, sdp: str) -> str:
+        """The caller's offer as the server shall see it: without a way back, so that the server must wait for
+        the caller's checks (RFC 8445 section 7.3.1.3), which come through here."""
+        return _ADDRESS_LINE.sub("", sdp)
 
     async def answer(self, sdp: str) -> str:
-        """The server's answer as the caller shall see it. Raises ``ValueError`` without an IPv4 candidate."""
-        return await self._through(sdp, behind=self._server, towards=self._caller)
+        """The server's answer as the caller shall see it: the relay is its only candidate.
 
-    async def _through(self, sdp: str, behind: _Side, towards: _Side) -> str:
+        Raises ``ValueError`` without an IPv4 candidate.
+        """
         found = _CANDIDATE.search(sdp)
         if found is None:
-            raise ValueError("the session description has no IPv4 UDP host candidate")
+            raise ValueError("the answer has no IPv4 UDP host candidate")
         own = found["ip"]
-        behind.peer = own, int(found["port"])
-        port = await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._open(towards, own), self._loop))
-        # One candidate, the relay's, stands for all: no way around it is left.
+        self._server.peer = own, int(found["port"])
+        opened = asyncio.run_coroutine_threadsafe(self._open_both(own), self._loop)
+        port = await asyncio.wrap_future(opened)
         line = f"a=candidate:1 1 udp 2130706431 {own} {port} typ host\r\n"
-        first = _CANDIDATE_LINE.search(sdp)
+        first = _ADDRESS_LINE.search(sdp)
         assert first is not None
-        return sdp[: first.start()] + line + _CANDIDATE_LINE.sub("", sdp[first.start() :])
+        return sdp[: first.start()] + line + _ADDRESS_LINE.sub("", sdp[first.start() :])
+
+    async def _open_both(self, own: str) -> int:
+        await self._open(self._server, own)
+        return await self._open(self._caller, own)
 
     async def _open(self, side: _Side, own: str) -> int:
         # Binding fails for an address that is not this machine's, so nothing is ever sent from elsewhere.

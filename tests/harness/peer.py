@@ -273,7 +273,7 @@ async def peer_call(
         await peer.setLocalDescription(await peer.createOffer())
         offer = peer.localDescription.sdp
         if network is not None:
-            offer = await network.offer(offer)
+            offer = network.offer(offer)
         async with aiohttp.ClientSession() as http, http.post(
             f"{url}/v1/realtime/calls", data=offer, headers={"Content-Type": "application/sdp"},
         ) as response:

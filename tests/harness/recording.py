@@ -11,10 +11,10 @@ import numpy as np
 from tests.harness.microphone import Microphone
 from tests.harness.sound import RATE, Sound, Span, locate, spans
 
-MIN_FIT = 0.5
+MIN_FIT = 0.3
 """Correlation below which an utterance counts as not found in the microphone's track.
 
-The browser's own processing leaves 0.8 and more; a wrong place stays below 0.3.
+The browser's own processing leaves 0.5 to 0.9 (voice and gain control decide); noise stays below 0.1.
 """
 
 STUMBLE = RATE * 4 // 10
