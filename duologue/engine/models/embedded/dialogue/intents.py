@@ -8,17 +8,17 @@ from duologue.engine.models.embedded.dialogue.numbers import RULES as NUMBER_RUL
 from duologue.engine.models.embedded.dialogue.templates import Grammar
 from duologue.engine.models.embedded.dialogue.vocabulary import NAMES, SPELLABLE, TASKS
 
-LEAD = ["please", "hey", "hello", "hi", "okay", "well", "and", "now", "so", "um", "uh", "then", "no",
-        "(can | could | would | will) you [please]", "i (want | would like) you to", "i'd like you to",
-        "i want to know", "tell me"]
-TAIL = ["please", "now", "for me", "then", "(thank you | thanks)", "again", "right now"]
+LEAD = ["[okay | and | well | so | hey | hello | no | now] (please | (can | could | would | will) you [please])"
+        " [tell me]", "i (want | would like) you to", "i'd like you to", "i want to know", "tell me",
+        "okay", "and", "well", "so", "hey", "hello", "hi", "no", "now", "um", "uh"]
+TAIL = ["please", "now", "for me", "(thank you | thanks)"]
 
 RULES: dict[str, list[str]] = NUMBER_RULES | {
     "name": [" | ".join(NAMES)],
     "spellable": [" | ".join(SPELLABLE)],
     "task": list(TASKS),
     "ask": ["what is", "what's", "how much is", "calculate", "compute", "tell me"],
-    "operator": ["plus", "and", "minus", "less", "times", "multiplied by", "divided by", "over"],
+    "operator": ["plus", "minus", "times", "multiplied by", "divided by"],
     "span": ["second", "seconds", "minute", "minutes", "hour", "hours"],
     "measure": [
         "(mile | miles)", "(kilometer | kilometers)", "(foot | feet)", "(meter | meters)", "(inch | inches)",
@@ -55,8 +55,8 @@ INTENTS: dict[str, list[str]] = {
     "percent": ["[<ask>] <real:share> percent of <real:whole>"],
     "square": ["[<ask>] <number:number> squared", "[<ask>] the square of <number:number>"],
     "root": ["[<ask>] the square root of <number:number>"],
-    "arithmetic": ["[<ask>] <real:left> <operator:operator> <real:right>", "add <number:left> <operator:operator>"
-                   " <number:right>"],
+    "arithmetic": ["[<ask>] <real:left> <operator:operator> <real:right>",
+                   "add <number:left> (and | to | plus) <number:right>"],
     "further": ["[and | now] [that] <operator:operator> <real:right>"],
     "count": ["count [up] to <number:stop>", "count from <number:start> (to | up to | down to) <number:stop>",
               "count [up] to <number:stop> (by | in steps of) <number:step>",
@@ -85,7 +85,7 @@ INTENTS: dict[str, list[str]] = {
     "forget": ["(cancel | forget | delete | clear | remove) (my | the | all | all my) (reminder | reminders)",
                "(cancel | stop) the timer"],
     "story": ["tell me (a | another | one more) story", "(i want | i would like) to hear (a | another) story",
-              "read me a story", "do you know [any] (story | stories)", "a story", "another story"],
+              "read me a story", "do you know (a | any) (story | stories)", "a story", "another story"],
     "joke": ["tell me (a | another) joke", "make me laugh", "another joke"],
     "stop": ["stop [it | that | talking | counting | there | now]", "wait [a moment | a minute | a second]",
              "hold on", "(be | please be) quiet", "quiet", "shut up", "enough", "that is enough",
@@ -106,6 +106,8 @@ INTENTS: dict[str, list[str]] = {
                    "what did i just say", "what have i said"],
     "yes": ["yes [of course | i do | it is]", "yep", "yes i would", "that's right", "exactly", "correct"],
     "no": ["no [not really | i don't | it isn't | it is not]", "nope", "no way"],
+    "fragment": ["<real>", "in <number> <span>", "[to] <measure>", "to <number>", "to <task> [in <number> <span>]",
+                 "<task> in <number> <span>"],
     "backchannel": ["mm-hm", "uh-huh", "mm", "hm", "yeah [yeah]", "yep", "okay", "ok", "right", "alright",
                     "all right", "i see", "sure", "oh", "ah", "aha", "uh", "um", "huh", "really", "wow", "cool",
                     "great", "nice", "good", "fine", "yes", "okay okay", "yes yes", "oh okay", "yeah okay",
@@ -117,4 +119,4 @@ INTENTS: dict[str, list[str]] = {
 @cache
 def grammar() -> Grammar:
     """The dialogue's grammar."""
-    return Grammar(RULES, INTENTS, LEAD, TAIL)
+    return Grammar(RULES, INTENTS, LEAD, TAIL, bare=("backchannel",))

@@ -78,7 +78,7 @@ def read_number(words: Sequence[str]) -> Fraction | None:
         whole = _whole(rest[:at])
         if whole is None or not decimals or min(decimals) < 0:
             return None
-        fraction = sum(Fraction(digit, 10 ** (place + 1)) for place, digit in enumerate(decimals))
+        fraction = sum((Fraction(digit, 10 ** (place + 1)) for place, digit in enumerate(decimals)), Fraction(0))
         return sign * (whole + fraction)
     whole = _whole(rest)
     return None if whole is None else Fraction(sign * whole)

@@ -1,4 +1,4 @@
-"""A small language for phrasings, read two ways: as a speech grammar (JSGF) and as a parser of words.
+"""A small language for phrasings, read two ways: as a speech grammar and as a parser of words.
 
 One source for both keeps the recogniser's grammar and the dialogue from drifting apart. A template is a line
 of words with ``[optional]`` parts, ``(one | other)`` choices, ``<rule>`` references, ``<rule:slot>``
@@ -123,15 +123,16 @@ class Grammar:
     """Rules and intents, each a list of templates; earlier intents win where several read the same words."""
 
     def __init__(self, rules: Mapping[str, Sequence[str]], intents: Mapping[str, Sequence[str]],
-                 lead: Sequence[str], tail: Sequence[str]) -> None:
-        """``lead`` and ``tail`` are courtesies allowed around every sentence; raises TemplateError."""
-        self._rules = {name: _any_of([read(text) for text in texts]) for name, texts in rules.items()}
+                 lead: Sequence[str], tail: Sequence[str], bare: Sequence[str]) -> None:
+        """``lead`` and ``tail`` are courtesies allowed around all but the ``bare`` intents; raises TemplateError."""
+        self.rules = {name: _any_of([read(text) for text in texts]) for name, texts in rules.items()}
         self._intents = {name: _any_of([read(text) for text in texts]) for name, texts in intents.items()}
         self._lead = _any_of([read(text) for text in lead])
         self._tail = _any_of([read(text) for text in tail])
-        for node in (*self._rules.values(), *self._intents.values(), self._lead, self._tail):
+        self._bare = frozenset(bare)
+        for node in (*self.rules.values(), *self._intents.values(), self._lead, self._tail):
             for ref in _refs(node):
-                if ref.rule != ANY and ref.rule not in self._rules:
+                if ref.rule != ANY and ref.rule not in self.rules:
                     raise TemplateError(f"there is no rule <{ref.rule}>")
 
     @property
@@ -142,7 +143,7 @@ class Grammar:
     @cached_property
     def words(self) -> frozenset[str]:
         """Every literal word that a sentence may hold."""
-        nodes = (*self._rules.values(), *self._intents.values(), self._lead, self._tail)
+        nodes = (*self.rules.values(), *self._intents.values(), self._lead, self._tail)
         return frozenset(word for node in nodes for word in _words(node))
 
     def read(self, words: Sequence[str]) -> Reading:
@@ -151,42 +152,37 @@ class Grammar:
         open_end = False
         for start in self._starts(words):
             for name, node in self._intents.items():
-                match = _Match(self._rules, words)
+                bare = name in self._bare
+                if bare and start:
+                    continue
+                match = _Match(self.rules, words)
                 for end, captures in match.run(node, start, ()):
-                    if best is None and self._ends(words, end):
+                    if best is None and (end == len(words) if bare else self._ends(words, end)):
                         best = Parse(name, {slot: " ".join(words[a:b]) for slot, a, b in captures})
                 open_end = open_end or match.hungry
         return Reading(best, open_end)
 
     def covers(self, rule: str, words: Sequence[str]) -> bool:
         """Whether ``words`` are exactly one use of ``rule``."""
-        match = _Match(self._rules, words)
+        match = _Match(self.rules, words)
         return any(end == len(words) for end, _ in match.run(Ref(rule, ""), 0, ()))
 
     def _starts(self, words: Sequence[str]) -> list[int]:
         """Where the sentence proper may begin: at the start, or after courtesies."""
-        starts = [0]
-        for start in starts:
-            for end, _ in _Match(self._rules, words).run(self._lead, start, ()):
-                if end not in starts:
-                    starts.append(end)
-        return starts
+        ends = [end for end, _ in _Match(self.rules, words).run(self._lead, 0, ())]
+        return [0, *sorted(set(ends), reverse=True)]
 
     def _ends(self, words: Sequence[str], at: int) -> bool:
         return at == len(words) or any(
-            end == len(words) for end, _ in _Match(self._rules, words).run(self._tail, at, ()))
+            end == len(words) for end, _ in _Match(self.rules, words).run(self._tail, at, ()))
 
-    def jsgf(self, free: Sequence[str]) -> str:
-        """The grammar as JSGF; ``free`` are the words (one a phone) whose loop stands for free speech."""
-        lines = ["#JSGF V1.0;", "grammar sentences;"]
-        tops = " | ".join(f"<intent_{name}>" for name in self._intents)
-        lines.append(f"public <sentence> = [<lead>] ( {tops} ) [<tail>];")
-        lines.append(f"<lead> = {_jsgf(self._lead)};")
-        lines.append(f"<tail> = {_jsgf(self._tail)};")
-        lines.append(f"<{ANY}> = ( {' | '.join(free)} )+;")
-        lines += [f"<intent_{name}> = {_jsgf(node)};" for name, node in self._intents.items()]
-        lines += [f"<{name}> = {_jsgf(node)};" for name, node in self._rules.items()]
-        return "\n".join(lines) + "\n"
+    @property
+    def sentence(self) -> Node:
+        """Everything a caller may say, as one tree."""
+        polite = tuple(node for name, node in self._intents.items() if name not in self._bare)
+        bare = tuple(self._intents[name] for name in self._intents if name in self._bare)
+        return Alt((Seq((Alt((self._lead,), optional=True), Alt(polite), Alt((self._tail,), optional=True))),
+                    *bare))
 
 
 def _any_of(nodes: Sequence[Node]) -> Node:
@@ -215,19 +211,6 @@ def _words(node: Node) -> Iterator[str]:
         yield node.text
     for child in _children(node):
         yield from _words(child)
-
-
-def _jsgf(node: Node) -> str:
-    match node:
-        case Word(text):
-            return text
-        case Ref(rule, _):
-            return f"<{rule}>"
-        case Seq(parts):
-            return " ".join(_jsgf(part) for part in parts)
-        case Alt(choices, optional):
-            inner = " | ".join(_jsgf(choice) for choice in choices)
-            return f"[ {inner} ]" if optional else f"( {inner} )"
 
 
 class _Match:

@@ -1,0 +1,103 @@
+"""Gives a reply's text out as a model would: piece by piece, a little ahead of the voice."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+
+AHEAD_S = 1.2
+"""Seconds of speech that are written before they are needed."""
+_WORD_S = 0.36
+_COMMA_S = 0.15
+_STOP_S = 0.35
+"""About what the embedded voice takes at its own pace."""
+_FIRST_WORDS = 5
+"""Words in the first piece at most, where no mark ends it sooner."""
+_WORDS = 7
+_SHORT_WORDS = 8
+"""A reply of no more words is given whole."""
+_TOKEN = re.compile(r"\S+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Characters [start, start + len(text)) of a reply."""
+
+    start: int
+    text: str
+    last: bool
+
+
+def seconds(text: str) -> float:
+    """Roughly how long ``text`` takes to say."""
+    words = len(text.split())
+    return words * _WORD_S + text.count(",") * _COMMA_S + sum(text.count(mark) for mark in ".?!:;") * _STOP_S
+
+
+def pieces(text: str, start: int = 0) -> list[Piece]:
+    """Cuts ``text`` from ``start`` on at clauses where it can, always between words; never empty."""
+    tokens = _TOKEN.findall(text[start:])
+    if not tokens:
+        return [Piece(start, text[start:], True)]
+    groups: list[list[str]] = [[]]
+    for token in tokens:
+        group = groups[-1]
+        limit = _FIRST_WORDS if len(groups) == 1 else _WORDS
+        ends = bool(group) and (group[-1].rstrip()[-1] in ".?!:;"
+                                or (group[-1].rstrip().endswith(",") and len(group) >= 3))
+        if len(tokens) > _SHORT_WORDS and (ends or len(group) >= limit):
+            groups.append([])
+        groups[-1].append(token)
+    # White space before the first word belongs to it.
+    groups[0][0] = text[start:text.index(groups[0][0], start)] + groups[0][0]
+    result: list[Piece] = []
+    for group in groups:
+        joined = "".join(group)
+        result.append(Piece(start, joined, last=len(result) == len(groups) - 1))
+        start += len(joined)
+    return result
+
+
+class Mouth:
+    """One reply at a time; ``tick`` once a unit."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Piece] = deque()
+        self._rate = 1.0
+        self._ahead_s = 0.0
+        self.written = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether the reply's text is not all written."""
+        return bool(self._waiting)
+
+    def begin(self, text: str, rate: float, written: int = 0) -> None:
+        """Start on ``text``, of which ``written`` characters are out already."""
+        self._waiting = deque(pieces(text, written))
+        self._rate = rate
+        self._ahead_s = 0.0
+        self.written = written
+
+    def tick(self, elapsed_s: float) -> list[Piece]:
+        """What to write now, ``elapsed_s`` after the last call."""
+        self._ahead_s = max(0.0, self._ahead_s - elapsed_s)
+        due: list[Piece] = []
+        while self._waiting and self._ahead_s < AHEAD_S:
+            piece = self._waiting.popleft()
+            self._ahead_s += seconds(piece.text) / self._rate
+            self.written = piece.start + len(piece.text)
+            due.append(piece)
+        return due
+
+    def stop(self) -> None:
+        """Write no more; the reply was cut."""
+        self._waiting.clear()
+
+    def close(self) -> Piece | None:
+        """End the reply where it is; None when it has ended."""
+        if not self._waiting:
+            return None
+        self._waiting.clear()
+        return Piece(self.written, "", last=True)

@@ -1,0 +1,63 @@
+"""Speech over a reply: does the caller take the floor, or only show that they listen?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+from duologue.engine.models.embedded.agreement import Understanding, distance_within
+from duologue.engine.models.embedded.dialogue.policy import is_backchannel
+from duologue.engine.models.embedded.lexicon import Lexicon
+
+ECHO_S = 5.0
+"""Seconds of the agent's voice after which the caller's echo canceller has adapted: what is heard then is the
+caller. (Browsers need one to three seconds of far-end speech.)"""
+LONG_MS = 700
+"""Speech that goes on this long is no "mm-hm", whatever it says."""
+_ECHO = 0.4
+"""Distance per phone to the agent's own words below which speech is their echo."""
+_SHORT = 6
+"""Phones below which only the very same words are an echo: nearly everything is like some part of a story."""
+
+
+class Verdict(Enum):
+    """What speech over a reply is."""
+
+    UNDECIDED = "undecided"
+    KEEPS = "keeps"
+    """Backchannel, noise, echo: the reply goes on."""
+    TAKES = "takes"
+    """The caller wants the floor."""
+
+
+def is_echo(words: Sequence[str], reply: str, lexicon: Lexicon) -> bool:
+    """Whether ``words`` are (nearly) a part of ``reply``."""
+    phones = lexicon.phones(words)
+    if len(phones) < _SHORT:
+        spoken = reply.lower().replace(",", " ").replace(".", " ").split()
+        return bool(words) and all(word in spoken for word in words)
+    return distance_within(phones, lexicon.phones_of_text(reply)) <= _ECHO * len(phones)
+
+
+def judge(understanding: Understanding, spoken_ms: int, *, over: bool, settled: bool,
+          long_ms: int = LONG_MS) -> Verdict:
+    """The verdict on speech of ``spoken_ms`` so far; ``over`` when it has ended.
+
+    ``settled`` says that the same was understood a moment ago: a decoder's newest word may still change.
+    Speech of ``long_ms`` takes the floor whatever it says, and at its end it need be no longer than LONG_MS.
+    Speech that is an echo is not judged here.
+    """
+    words = understanding.sentence.words
+    if not words:
+        return Verdict.KEEPS if over else Verdict.UNDECIDED
+    if is_backchannel(words):
+        return Verdict.KEEPS if over else Verdict.UNDECIDED
+    if understanding.trusted:
+        whole = understanding.parse
+        if over or (whole is not None and whole.intent == "stop"):
+            return Verdict.TAKES
+        enough = whole is not None or len(understanding.words) > 1
+        return Verdict.TAKES if enough and settled else Verdict.UNDECIDED
+    if spoken_ms >= (LONG_MS if over else long_ms):
+        return Verdict.TAKES
+    return Verdict.KEEPS if over else Verdict.UNDECIDED

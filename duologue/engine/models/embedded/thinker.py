@@ -1,0 +1,158 @@
+"""The embedded thinker: pocketsphinx hears, a dialogue policy decides and writes. No GPU, no download.
+
+It stands behind the interface a model has: units in, one decision each, text in deltas, memory only of what
+was heard. What callers can say is in ``dialogue/intents.py``.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from duologue.engine.config import ConfigError, PipelineConfig
+from duologue.engine.messages import (
+    AppendUnit,
+    Close,
+    Decision,
+    Inject,
+    Interrupt,
+    Open,
+    SessionFailed,
+    StageInput,
+    StageOutput,
+)
+from duologue.engine.models.embedded.automaton import compile_grammar
+from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
+from duologue.engine.models.embedded.dialogue.intents import grammar
+from duologue.engine.models.embedded.ear import Ear
+from duologue.engine.models.embedded.endpoint import Patience
+from duologue.engine.models.embedded.lexicon import FREE_WORDS, Lexicon
+from duologue.engine.models.embedded.mind import Mind
+from duologue.engine.models.embedded.recogniser import Pool
+from duologue.strict import Strict
+
+_log = logging.getLogger(__name__)
+
+_SLICE_S = 0.04
+"""Time after which a step leaves the other sessions to the next one."""
+
+
+class Options(Strict):
+    """What a stage config may set."""
+
+    greeting: str = Field(default="Hello, this is Duologue. What can I do for you?", max_length=300)
+    """Said when a call begins; empty for none."""
+    seed: int = 0
+    """Of dice, coins and the choice of phrases."""
+    max_recognisers: int = Field(default=6, gt=0)
+    """Callers who can be listened to at the same moment; each takes about 75 MB."""
+    frequent_words: int = Field(default=10_000, ge=1000)
+    """Words of the language model that are kept."""
+
+
+class Thinker:
+    """The stage. Each session is one ``Mind``; they share the recognisers."""
+
+    def __init__(self, options: Options, unit_ms: int) -> None:
+        self._options = options
+        self._unit_ms = unit_ms
+        self._lexicon = Lexicon(grammar().words, options.frequent_words)
+        self._pool = Pool(self._lexicon, compile_grammar(grammar(), FREE_WORDS), options.max_recognisers)
+        self._inboxes: dict[str, deque[tuple[float, StageInput]]] = {}
+        self._minds: dict[str, Mind] = {}
+
+    @property
+    def ready(self) -> bool:
+        """Whether a message waits, or another recogniser should be loaded."""
+        return any(self._inboxes.values()) or self._pool.wants_more(len(self._minds))
+
+    def receive(self, message: StageInput) -> None:
+        """File ``message``; a session's own bound is that of the units it may have undecided."""
+        if not isinstance(message, Open | AppendUnit | Inject | Interrupt | Close):
+            return
+        if isinstance(message, Open):
+            self._inboxes.setdefault(message.session, deque())
+        inbox = self._inboxes.get(message.session)
+        if inbox is not None:
+            inbox.append((time.perf_counter(), message))
+
+    def step(self) -> Sequence[StageOutput]:
+        """One unit of every session that has one, within the time of a slice; what is left comes first next time."""
+        outputs: list[StageOutput] = []
+        waiting = [session for session, inbox in self._inboxes.items() if inbox]
+        if not waiting:
+            if self._pool.wants_more(len(self._minds)):
+                self._pool.grow()
+            return outputs
+        began = time.perf_counter()
+        for session in waiting:
+            try:
+                outputs += self._advance(session)
+            except Exception as error:
+                _log.exception("session %s cannot go on", session)
+                outputs.append(SessionFailed(session, f"{type(error).__name__}: {error}"))
+                self._drop(session, failed=True)
+            if time.perf_counter() - began > _SLICE_S:
+                break
+        return outputs
+
+    def _advance(self, session: str) -> list[StageOutput]:
+        """Everything filed for ``session`` up to its next unit."""
+        inbox = self._inboxes[session]
+        # Whoever was served goes to the back.
+        self._inboxes[session] = self._inboxes.pop(session)
+        while inbox:
+            filed, message = inbox.popleft()
+            match message:
+                case Open():
+                    self._open(message)
+                case Close():
+                    self._drop(session)
+                    return []
+                case Interrupt():
+                    self._minds[session].interrupt(message)
+                case Inject():
+                    self._minds[session].inject(message.item)
+                case AppendUnit():
+                    outputs = self._minds[session].hear(message.unit)
+                    work_s = time.perf_counter() - filed
+                    return [replace(output, work_s=work_s) if isinstance(output, Decision) else output
+                            for output in outputs]
+        return []
+
+    def _open(self, message: Open) -> None:
+        if message.session in self._minds:
+            self._minds.pop(message.session).close()
+        dialogue = Dialogue(f"{self._options.seed}/{message.session}", self._options.greeting)
+        ear = Ear(self._pool, self._lexicon, Patience(), self._unit_ms)
+        self._minds[message.session] = Mind(message, dialogue, ear, self._lexicon, self._unit_ms, _local_time)
+
+    def _drop(self, session: str, *, failed: bool = False) -> None:
+        self._inboxes.pop(session, None)
+        mind = self._minds.pop(session, None)
+        if mind is not None:
+            if failed:
+                mind.fail()
+            else:
+                mind.close()
+
+
+def _local_time() -> datetime:
+    return datetime.now().astimezone()
+
+
+def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
+    """Load the thinker; raises ``ConfigError`` for options it does not know."""
+    try:
+        checked = Options.model_validate(dict(options))
+    except ValidationError as error:
+        details = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise ConfigError(f"options of embedded.thinker: {details}") from error
+    return Thinker(checked, pipeline.unit_ms)
