@@ -22,11 +22,8 @@ from duologue.agent.conversation import (
     Duck,
     End,
     Event,
-    Hint,
     HungUp,
     Interrupt,
-    Offset,
-    Onset,
     Pause,
     PlayFinished,
     PlayStarted,
@@ -39,7 +36,7 @@ from duologue.agent.conversation import (
     Unduck,
 )
 from duologue.agent.logs import EventLog
-from duologue.agent.media import vad
+from duologue.agent.media.activity import Offset, Onset, Probability, VoiceEvent
 from duologue.agent.media.playout import Playout
 from duologue.agent.media.units import Unitizer
 from duologue.agent.realtime import events as ev
@@ -89,7 +86,7 @@ class Tally:
 class Ear(Protocol):
     """What tells a call when speech begins and ends: ``VoiceActivity``, or a test's script."""
 
-    def push(self, pcm: Pcm) -> list[vad.VoiceEvent]:
+    def push(self, pcm: Pcm) -> list[VoiceEvent]:
         """Take the next samples (16 kHz); returns what they showed."""
 
 
@@ -218,19 +215,16 @@ class Call:
         self.tally.concealed_ms += concealed // _PER_MS
         metrics.CONCEALED_SAMPLES.inc(concealed)
         for heard in self._ear.push(pcm):
-            match heard:
-                case vad.Hint(at):
-                    self._handle(Hint(at))
-                case vad.Onset(at):
-                    self._handle(Onset(at))
-                    self._projection.speech_started(at // _PER_MS)
-                case vad.Offset(at):
-                    self._handle(Offset(at))
-                    self._projection.speech_stopped(at // _PER_MS)
-                    if self._conversation.state is State.LISTENING:
-                        self._awaiting_reply_since = at
-                case vad.Probability(value, upto):
-                    self._unitizer.note_speech(value, upto)
+            if isinstance(heard, Probability):
+                self._unitizer.note_speech(heard.value, heard.upto)
+                continue
+            self._handle(heard)
+            if isinstance(heard, Onset):
+                self._projection.speech_started(heard.at // _PER_MS)
+            elif isinstance(heard, Offset):
+                self._projection.speech_stopped(heard.at // _PER_MS)
+                if self._conversation.state is State.LISTENING:
+                    self._awaiting_reply_since = heard.at
         for unit in self._unitizer.push(pcm, concealed, audible):
             self._submit(unit)
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from duologue.agent.config import BargeInConfig
+from duologue.agent.media.activity import Hint, Offset, Onset
 from duologue.engine import INPUT_RATE
 
 
@@ -44,27 +45,6 @@ class State(Enum):
 
 
 # --- events in ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """A cheap detector believes that speech begins."""
-
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Onset:
-    """Speech has begun at sample ``at``."""
-
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Offset:
-    """Speech has ended at sample ``at``."""
-
-    at: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from duologue.agent.call import Call
 from duologue.agent.config import BargeInConfig, ConversationConfig
-from duologue.agent.media import vad
+from duologue.agent.media.activity import Offset, Onset, Probability, VoiceEvent
 from duologue.engine import (
     CallerText,
     CallerWords,
@@ -42,12 +42,12 @@ class ScriptedEar:
 
     def __init__(self) -> None:
         self.now = 0
-        self.next: list[vad.VoiceEvent] = []
+        self.next: list[VoiceEvent] = []
 
-    def push(self, pcm: Pcm) -> list[vad.VoiceEvent]:
+    def push(self, pcm: Pcm) -> list[VoiceEvent]:
         self.now += pcm.size
         events, self.next = self.next, []
-        return [vad.Probability(0.9 if events else 0.1, self.now), *events]
+        return [Probability(0.9 if events else 0.1, self.now), *events]
 
 
 class ScriptedSession:
@@ -161,10 +161,10 @@ class Scene:
         return np.concatenate(heard) if heard else np.zeros(0, np.int16)
 
     def onset(self) -> None:
-        self.ear.next = [vad.Onset(self.ear.now)]
+        self.ear.next = [Onset(self.ear.now)]
 
     def offset(self) -> None:
-        self.ear.next = [vad.Offset(self.ear.now)]
+        self.ear.next = [Offset(self.ear.now)]
 
     def types(self, *wanted: str) -> list[str]:
         return [event["type"] for event in self.transport.sent if not wanted or event["type"] in wanted]

@@ -15,11 +15,8 @@ from duologue.agent.conversation import (
     Effect,
     End,
     Event,
-    Hint,
     HungUp,
     Interrupt,
-    Offset,
-    Onset,
     Pause,
     PlayFinished,
     PlayStarted,
@@ -31,6 +28,7 @@ from duologue.agent.conversation import (
     Tick,
     Unduck,
 )
+from duologue.agent.media.activity import Hint, Offset, Onset
 
 MS = 16
 

@@ -8,7 +8,6 @@ taken back. Positions are samples of the stream; events do not depend on how it 
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import onnxruntime
 import webrtcvad
 
 from duologue.agent.config import VadConfig
+from duologue.agent.media.activity import Hint, Offset, Onset, Probability, VoiceEvent
 from duologue.engine import INPUT_RATE, Pcm
 
 WINDOW = 512
@@ -32,38 +32,6 @@ _FLOOR_GROWTH = 10 ** (0.1 / 10)  # of the floor, per frame, 5 dB a second: it f
 _FLOOR_MIN = 10.0  # power of the quietest floor, -80 dB of full scale
 _HINT_FRAMES = 2  # voiced frames in a row that make a hint
 _REST_FRAMES = 5  # unvoiced frames in a row after which there may be another hint
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """Speech may have begun at sample ``at``."""
-
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Onset:
-    """Speech has begun at sample ``at``."""
-
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Offset:
-    """Speech has ended at sample ``at``, and there was none since."""
-
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Probability:
-    """How likely speech is, 0..1, in the window that ends before sample ``upto``."""
-
-    value: float
-    upto: int
-
-
-VoiceEvent = Hint | Onset | Offset | Probability
 
 
 @lru_cache(maxsize=1)

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from duologue.agent.config import VadConfig
 from duologue.agent.media import vad
-from duologue.agent.media.vad import WINDOW, Hint, Offset, Onset, Probability, VoiceActivity, VoiceEvent
+from duologue.agent.media.activity import Hint, Offset, Onset, Probability, VoiceEvent
+from duologue.agent.media.vad import WINDOW, VoiceActivity
 from duologue.engine import Pcm
 from tests.agent.media import steady
 from tests.harness.microphone import speak
