@@ -43,36 +43,38 @@ def heard(recording: Recording, span: Span) -> int | None:
 
 
 async def test_two_callers_at_once_are_each_answered_and_one_of_them_interrupts(tmp_path: Path) -> None:
-    counting = (Microphone("slt").pause(3).say("what is seven plus five").pause(5).say("count to twenty")
+    counting = (Microphone("slt").pause(5).say("what is seven plus five").pause(5).say("count to twenty")
                 .pause(5.5).say("stop").pause(4).say("what was the last number you said"))
-    asking = (Microphone("awb").pause(4).say("what is three times four").pause(6).say("what is ten minus two")
+    asking = (Microphone("awb").pause(6).say("what is three times four").pause(6).say("what is ten minus two")
               .pause(6).say("what is six plus nine"))
     async with running_server(tmp_path) as server:
         first, second = await asyncio.gather(talk(server, counting), talk(server, asking))
         assert await server.metric_reaches("duologue_calls_live", 0)
     said = first.said(counting)
     sum_, count, _after_stop, last = replies_after(first, said)
-    assert heard(first, sum_) == 12
+    assert heard(first, sum_) == 12, first.dialogue()
 
     # Up to two seconds after "stop" began: the count must have ended by then, and "okay" is no number.
     numbers = counted(first.agent[count.start : said[2].start + 2 * RATE])
     played = [number for number, _ in numbers]
-    assert played == list(range(1, len(played) + 1))
-    assert 2 <= len(played) < 20
+    assert played == list(range(1, len(played) + 1)), first.dialogue()
+    assert 2 <= len(played) < 20, first.dialogue()
     sound_end = count.start + numbers[-1][1].end
     recalled = heard(first, last)
     # A number cut short may have been made out by the ear or not; one with quiet after it was played whole.
     cut = not spans(first.agent[sound_end - RATE // 50 : sound_end])
-    assert recalled in ({played[-1], played[-1] - 1, played[-1] + 1} if cut else {played[-1], played[-1] + 1})
+    possible = {played[-1], played[-1] + 1} | ({played[-1] - 1} if cut else set())
+    assert recalled in possible, first.dialogue()
     assert first.of_type("duologue.reply.heard")
 
     calm = replies_after(second, second.said(asking))
-    assert [heard(second, span) for span in calm] == [12, 8, 15]
+    assert [heard(second, span) for span in calm] == [12, 8, 15], second.dialogue()
     assert {event.body["response"]["status"] for event in second.of_type("response.done")} == {"completed"}
+    assert not second.of_type("output_audio_buffer.cleared")
 
 
 async def test_a_listener_who_says_uh_huh_hears_the_story_go_on(tmp_path: Path) -> None:
-    microphone = Microphone().pause(3).say("tell me a story").pause(6).say("uh huh", "awb").pause(5)
+    microphone = Microphone().pause(5).say("tell me a story").pause(6).say("uh huh", "awb").pause(5)
     async with running_server(tmp_path) as server, browser_call(server.url, microphone) as call:
         recording = await call.until_sample(microphone.length + RATE)
         await call.hang_up()
@@ -81,12 +83,12 @@ async def test_a_listener_who_says_uh_huh_hears_the_story_go_on(tmp_path: Path) 
     # It may pause at the nod; it must be heard again within three seconds and for most of the rest.
     after = spans(recording.agent[nod.end + RATE : nod.end + 4 * RATE])
     assert sum(span.end - span.start for span in after) > RATE
-    assert not recording.of_type("duologue.reply.heard")
+    assert not recording.of_type("duologue.reply.heard"), recording.dialogue()
     assert all(event.body["response"]["status"] != "cancelled" for event in recording.of_type("response.done"))
 
 
 async def test_loss_and_jitter_cost_neither_units_nor_the_answer(tmp_path: Path) -> None:
-    microphone = Microphone().pause(3).say("what is seven plus five").pause(5).say("what is three times four")
+    microphone = Microphone().pause(5).say("what is seven plus five").pause(5).say("what is three times four")
     async with (
         running_server(tmp_path) as server,
         ImpairedNetwork(loss=0.1, jitter_ms=60, seed=11) as network,
@@ -96,7 +98,7 @@ async def test_loss_and_jitter_cost_neither_units_nor_the_answer(tmp_path: Path)
         units = await server.metric("duologue_units_total")
         concealed = await server.metric("duologue_concealed_samples_total")
     answers = replies_after(recording, recording.said(microphone))
-    assert [heard(recording, span) for span in answers] == [12, 12]
+    assert [heard(recording, span) for span in answers] == [12, 12], recording.dialogue()
     assert network.up.traffic.lost > 30
     assert concealed > 0
     # One unit for every 80 ms between the two moments the page knows of; connecting takes less than a second.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from playwright.async_api import Page, Route, async_playwright
+from playwright.async_api import Page, Route, TimeoutError, async_playwright
 
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone
@@ -59,7 +59,10 @@ class BrowserCall:
 
     async def hang_up(self) -> None:
         """Press the page's hang-up button."""
-        await self.page.get_by_role("button", name=re.compile(r"hang ?up|end call", re.IGNORECASE)).click()
+        try:
+            await self.page.get_by_role("button", name=re.compile(r"hang ?up", re.IGNORECASE)).click(timeout=5000)
+        except TimeoutError as fault:
+            raise CallTimeoutError(f"there is no call to hang up; {await self._story()}") from fault
 
     async def recording(self) -> Recording:
         """Everything recorded so far; blocks the page's recorder skipped are silence."""
@@ -87,12 +90,16 @@ class BrowserCall:
             if met(recording):
                 return recording
             if time.monotonic() > deadline:
-                raise CallTimeoutError(
-                    f"not within {limit_s} s: {what}; {recording.agent.size / RATE:.1f} s recorded, "
-                    f"agent heard in {recording.replies()}, "
-                    f"events {[event.type for event in recording.events]}, states {self.states}, "
-                    f"console {self.console}")
+                raise CallTimeoutError(f"not within {limit_s} s: {what}; {await self._story()}")
             await asyncio.sleep(_POLL_S)
+
+    async def _story(self) -> str:
+        """What happened so far, for a message."""
+        recording = await self.recording()
+        shown = await self.page.get_by_role("status").all_inner_texts()
+        events = [(event.at, event.type) for event in recording.events if event.type != "duologue.decision"]
+        return (f"the page shows {shown}; {recording.agent.size / RATE:.1f} s recorded, agent heard in "
+                f"{recording.replies()}, states {self.states}, console {self.console}, events {events}")
 
     async def until_sample(self, sample: int) -> Recording:
         """Wait until so much has been recorded."""

@@ -71,6 +71,22 @@ class Recording:
         """Events of one type, in order."""
         return [event for event in self.events if event.type == name]
 
+    def dialogue(self) -> str:
+        """What each side said as the server understood it, for messages of failing tests."""
+        lines = []
+        for event in self.events:
+            when = f"{event.at / self.rate:6.2f} s"
+            match event.body:
+                case {"type": "conversation.item.input_audio_transcription.completed", "transcript": text}:
+                    lines.append(f"{when} caller: {text}")
+                case {"type": "response.output_audio_transcript.done", "transcript": text}:
+                    lines.append(f"{when} agent:  {text}")
+                case {"type": "duologue.reply.heard", "heard_text": text}:
+                    lines.append(f"{when} (cut)   {text}")
+                case {"type": "error" | "duologue.health"}:
+                    lines.append(f"{when} {event.body}")
+        return "\n".join(lines)
+
     def agent_between(self, start: int, end: int) -> Sound:
         """The agent's track in samples [start, end), zero-padded where the recording is shorter."""
         piece = self.agent[max(start, 0) : max(end, 0)]

@@ -19,6 +19,9 @@ from prometheus_client.parser import text_string_to_metric_families
 START_LIMIT_S = 60.0
 """A start without a healthy answer after so long has failed: twelve times the goal, for a loaded machine."""
 
+LAST_WORDS = 3000
+"""Characters of the server's log that a failing test shows."""
+
 
 @dataclass(frozen=True, slots=True)
 class Child:
@@ -119,10 +122,10 @@ class ServerProcess:
         return await asyncio.wait_for(self._process.wait(), limit_s)
 
     async def wait_ready(self) -> None:
-        """Wait until it is healthy. Raises ``RuntimeError``, with its log, if it ends or takes too long."""
+        """Wait until it is healthy. Raises ``RuntimeError`` if it ends or takes too long."""
         while not await self.healthy():
             if self._process.returncode is not None or time.monotonic() - self._started > START_LIMIT_S:
-                raise RuntimeError(f"the server did not become healthy; its log:\n{self.log()}")
+                raise RuntimeError("the server did not become healthy")
             await asyncio.sleep(0.05)
         self.ready_s = time.monotonic() - self._started
 
@@ -164,5 +167,8 @@ async def running_server(
     try:
         await server.wait_ready()
         yield server
+    except BaseException as fault:
+        fault.add_note(f"the server's last words:\n{server.log()[-LAST_WORDS:]}")
+        raise
     finally:
         await server.stop()
