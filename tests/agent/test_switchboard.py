@@ -1,0 +1,122 @@
+"""Calls are made and ended without leaving anything behind, whatever happens on the way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import cast
+
+import pytest
+from aiortc import RTCConfiguration, RTCPeerConnection
+
+from duologue.agent.config import ConversationConfig
+from duologue.agent.switchboard import Switchboard
+from duologue.agent.transports.sdp import BadOffer
+from duologue.engine import Engine, Refused
+from tests.agent.test_call import PIPELINE, ScriptedSession
+
+pytestmark = pytest.mark.component
+
+
+class FakeEngine:
+    """Opens scripted sessions until it is told to refuse."""
+
+    config = PIPELINE
+
+    def __init__(self) -> None:
+        self.sessions: list[ScriptedSession] = []
+        self.instructions: list[str] = []
+        self.refusal: Refused | None = None
+
+    def open(self, *, instructions: str = "", ticket: str | None = None) -> ScriptedSession:
+        if self.refusal is not None:
+            raise self.refusal
+        self.instructions.append(instructions)
+        self.sessions.append(ScriptedSession())
+        return self.sessions[-1]
+
+    def health(self) -> Mapping[str, object]:
+        return {}
+
+    async def drain(self) -> None:
+        await asyncio.sleep(0)
+
+    async def close(self) -> None:
+        pass
+
+    @property
+    def held(self) -> int:
+        """Sessions nobody has given back."""
+        return sum(session.closed == 0 for session in self.sessions)
+
+
+def board_of(engine: FakeEngine) -> Switchboard:
+    return Switchboard(cast(Engine, engine), ConversationConfig())
+
+
+async def an_offer() -> str:
+    """An offer of somebody who will never send a packet."""
+    caller = RTCPeerConnection(RTCConfiguration(iceServers=[]))
+    caller.addTransceiver("audio")
+    caller.createDataChannel("oai-events")
+    await caller.setLocalDescription(await caller.createOffer())
+    sdp = caller.localDescription.sdp
+    await caller.close()
+    return sdp
+
+
+async def test_an_offer_makes_a_call_that_can_be_hung_up_once() -> None:
+    engine = FakeEngine()
+    board = board_of(engine)
+    call_id, answer = await board.offer(await an_offer(), {"instructions": "be brief"}, None)
+    assert "useinbandfec=1" in answer
+    assert engine.instructions == ["be brief"]
+    assert engine.held == 1
+    assert await board.hang_up(call_id)
+    assert not await board.hang_up(call_id)
+    assert engine.held == 0
+
+
+async def test_a_bad_offer_never_costs_a_session() -> None:
+    engine = FakeEngine()
+    with pytest.raises(BadOffer):
+        await board_of(engine).offer("v=0 nonsense", None, None)
+    assert engine.sessions == []
+
+
+async def test_a_refusal_is_passed_on() -> None:
+    engine = FakeEngine()
+    engine.refusal = Refused("capacity", "full", position=2, ticket="t")
+    with pytest.raises(Refused) as refused:
+        await board_of(engine).offer(await an_offer(), None, None)
+    assert refused.value.position == 2
+
+
+async def test_an_offer_cancelled_at_any_await_leaves_no_session_open() -> None:
+    offer = await an_offer()
+    finished = steps = 0
+    while not finished:
+        engine = FakeEngine()
+        board = board_of(engine)
+        task = asyncio.ensure_future(board.offer(offer, None, None))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        task.cancel()
+        try:
+            await task
+            finished = 1
+        except asyncio.CancelledError:
+            assert engine.held == 0, f"cancelled after {steps} turns of the loop"
+        await board.close()
+        assert engine.held == 0
+        steps += 1
+    assert steps > 1
+
+
+async def test_closing_ends_every_call() -> None:
+    engine = FakeEngine()
+    board = board_of(engine)
+    for _ in range(3):
+        await board.offer(await an_offer(), None, None)
+    await asyncio.gather(board.close(), board.drain())
+    assert engine.held == 0
