@@ -49,7 +49,7 @@ clean:
 	rm -rf .venv .uv node_modules out
 
 .uv/bin/uv:
-	@sh scripts/system-packages.sh python
+	@PYTHON=$(PYTHON) sh scripts/system-packages.sh python
 	$(PYTHON) -m venv .uv
 	.uv/bin/python -m pip install -q --disable-pip-version-check "uv>=0.9"
 
