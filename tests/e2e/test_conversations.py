@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,8 @@ from tests.harness.answers import number_in
 from tests.harness.browser import browser_call
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone
-from tests.harness.recogniser import counted
+from tests.harness.peer import peer_call
+from tests.harness.recogniser import counted, number_words
 from tests.harness.recording import Recording
 from tests.harness.server import ServerProcess, running_server
 from tests.harness.sound import RATE, Span, spans
@@ -42,35 +45,51 @@ def heard(recording: Recording, span: Span) -> int | None:
     return number_in(recording.agent[span.start : span.end])
 
 
-async def test_two_callers_at_once_are_each_answered_and_one_of_them_interrupts(tmp_path: Path) -> None:
-    counting = (Microphone("slt").pause(5).say("what is seven plus five").pause(5).say("count to twenty")
-                .pause(5.5).say("stop").pause(4).say("what was the last number you said"))
-    asking = (Microphone("awb").pause(6).say("what is three times four").pause(6).say("what is ten minus two")
-              .pause(6).say("what is six plus nine"))
+async def keep_asking(server: ServerProcess, done: asyncio.Event) -> tuple[list[bool], Recording]:
+    """A second caller who asks one thing after another until ``done``: which answers were right."""
+    right = []
+    questions = itertools.cycle([("what is six plus nine", 15), ("what is ten minus two", 8)])
+    async with peer_call(server.url, Microphone("kal16"), patience_s=30) as call:
+        await call.until_answered(0)
+        while not done.is_set():
+            question, answer = next(questions)
+            asked = call.say(question)
+            recording = await call.until_answered(asked.end)
+            number = await asyncio.to_thread(number_in, recording.agent[asked.end :])
+            right.append(number == answer)
+        return right, call.recording()
+
+
+async def test_an_interrupted_agent_knows_what_was_heard_and_another_call_notices_nothing(tmp_path: Path) -> None:
+    microphone = (Microphone().pause(5).say("what is seven plus five").pause(5).say("count to twenty")
+                  .pause(5.5).say("stop").pause(4).say("what was the last number you said"))
     async with running_server(tmp_path) as server:
-        first, second = await asyncio.gather(talk(server, counting), talk(server, asking))
+        done = asyncio.Event()
+        other = asyncio.create_task(keep_asking(server, done))
+        try:
+            recording = await talk(server, microphone)
+        finally:
+            done.set()
+        right, calm = await other
         assert await server.metric_reaches("duologue_calls_live", 0)
-    said = first.said(counting)
-    sum_, count, _after_stop, last = replies_after(first, said)
-    assert heard(first, sum_) == 12, first.dialogue()
 
-    # Up to two seconds after "stop" began: the count must have ended by then, and "okay" is no number.
-    numbers = counted(first.agent[count.start : said[2].start + 2 * RATE])
-    played = [number for number, _ in numbers]
-    assert played == list(range(1, len(played) + 1)), first.dialogue()
-    assert 2 <= len(played) < 20, first.dialogue()
-    sound_end = count.start + numbers[-1][1].end
-    recalled = heard(first, last)
-    # A number cut short may have been made out by the ear or not; one with quiet after it was played whole.
-    cut = not spans(first.agent[sound_end - RATE // 50 : sound_end])
-    possible = {played[-1], played[-1] + 1} | ({played[-1] - 1} if cut else set())
-    assert recalled in possible, first.dialogue()
-    assert first.of_type("duologue.reply.heard")
+        sum_, count, _, last = replies_after(recording, said := recording.said(microphone))
+        assert heard(recording, sum_) == 12, recording.dialogue()
+        # Up to two seconds after "stop" began: the count must have ended by then, and "okay" is no number.
+        played = [number for number, _ in counted(recording.agent[count.start : said[2].start + 2 * RATE])]
+        assert played == list(range(1, len(played) + 1)), recording.dialogue()
+        assert 2 <= len(played) < 20, recording.dialogue()
+        recalled = heard(recording, last)
+        assert recalled is not None, recording.dialogue()
+        # The word under the cut may be made out by one side and not by the other; more than one it cannot be.
+        assert abs(recalled - played[-1]) <= 1, recording.dialogue()
+        cut, = recording.of_type("duologue.reply.heard")
+        assert recalled == number_words(re.findall(r"[a-z]+", cut.body["heard_text"].lower()))[-1]
 
-    calm = replies_after(second, second.said(asking))
-    assert [heard(second, span) for span in calm] == [12, 8, 15], second.dialogue()
-    assert {event.body["response"]["status"] for event in second.of_type("response.done")} == {"completed"}
-    assert not second.of_type("output_audio_buffer.cleared")
+        assert len(right) >= 2
+        assert all(right), calm.dialogue()
+        assert {event.body["response"]["status"] for event in calm.of_type("response.done")} == {"completed"}
+        assert not calm.of_type("output_audio_buffer.cleared")
 
 
 async def test_a_listener_who_says_uh_huh_hears_the_story_go_on(tmp_path: Path) -> None:
@@ -88,7 +107,7 @@ async def test_a_listener_who_says_uh_huh_hears_the_story_go_on(tmp_path: Path) 
 
 
 async def test_loss_and_jitter_cost_neither_units_nor_the_answer(tmp_path: Path) -> None:
-    microphone = Microphone().pause(5).say("what is seven plus five").pause(5).say("what is three times four")
+    microphone = Microphone().pause(5).say("what is seven plus five").pause(5).say("what is ten minus two")
     async with (
         running_server(tmp_path) as server,
         ImpairedNetwork(loss=0.1, jitter_ms=60, seed=11) as network,
@@ -98,7 +117,7 @@ async def test_loss_and_jitter_cost_neither_units_nor_the_answer(tmp_path: Path)
         units = await server.metric("duologue_units_total")
         concealed = await server.metric("duologue_concealed_samples_total")
     answers = replies_after(recording, recording.said(microphone))
-    assert [heard(recording, span) for span in answers] == [12, 12], recording.dialogue()
+    assert [heard(recording, span) for span in answers] == [12, 8], recording.dialogue()
     assert network.up.traffic.lost > 30
     assert concealed > 0
     # One unit for every 80 ms between the two moments the page knows of; connecting takes less than a second.

@@ -242,6 +242,23 @@ def _keep(receiver: RTCRtpReceiver, call: PeerCall, mouth: _Mouth, loudspeaker: 
     receiver._handle_rtp_packet = take  # type: ignore[method-assign]
 
 
+async def _ask(url: str, offer: str, patience_s: float) -> tuple[str, str]:
+    """Post an offer, again as long as there is a place in the queue; returns the answer and its Location."""
+    headers = {"Content-Type": "application/sdp"}
+    deadline = time.monotonic() + patience_s
+    async with aiohttp.ClientSession() as http:
+        while True:
+            async with http.post(f"{url}/v1/realtime/calls", data=offer, headers=headers) as response:
+                body = await response.text()
+                if response.status == 201:
+                    return body, response.headers.get("Location", "")
+            queue = json.loads(body).get("queue")
+            if queue is None or time.monotonic() > deadline:
+                raise RefusedError(response.status, body)
+            headers["X-Duologue-Ticket"] = queue["ticket"]
+            await asyncio.sleep(0.5)
+
+
 @asynccontextmanager
 async def peer_call(
     url: str,
@@ -250,12 +267,14 @@ async def peer_call(
     *,
     packets: list[bytes] | None = None,
     loudspeaker: float = 0.0,
+    patience_s: float = 0.0,
 ) -> AsyncIterator[PeerCall]:
     """Call the server at ``url``.
 
     ``packets`` (of :func:`encode`) saves encoding the same microphone for many calls; such a call cannot
     ``say`` anything more. ``loudspeaker`` is the gain with which the agent's voice gets back into the
-    microphone. Raises :class:`RefusedError` for any answer but 201.
+    microphone. A place in the queue is kept for ``patience_s``. Raises :class:`RefusedError` for any other
+    answer than 201.
     """
     peer = RTCPeerConnection(RTCConfiguration(iceServers=[]))
     mouth = _Mouth(microphone, packets)
@@ -274,13 +293,7 @@ async def peer_call(
         offer = peer.localDescription.sdp
         if network is not None:
             offer = network.offer(offer)
-        async with aiohttp.ClientSession() as http, http.post(
-            f"{url}/v1/realtime/calls", data=offer, headers={"Content-Type": "application/sdp"},
-        ) as response:
-            answer = await response.text()
-            if response.status != 201:
-                raise RefusedError(response.status, answer)
-            call.location = response.headers.get("Location", "")
+        answer, call.location = await _ask(url, offer, patience_s)
         if network is not None:
             answer = await network.answer(answer)
         await peer.setRemoteDescription(RTCSessionDescription(answer, "answer"))
