@@ -1,7 +1,8 @@
 """Hears one session: cuts its units into utterances and has them recognised while they are spoken.
 
 Nothing is decoded while nobody speaks. Where all recognisers are leased an utterance waits with its audio, and
-catches up a few units at a time.
+catches up a few units at a time. So does a caller's first one, until there is enough speech to measure what the
+caller's voice and microphone sound like.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from duologue.engine.messages import INPUT_RATE, Pcm, Unit
 from duologue.engine.models.embedded.agreement import NOTHING, Understanding, understand
 from duologue.engine.models.embedded.endpoint import Patience
 from duologue.engine.models.embedded.lexicon import Lexicon
-from duologue.engine.models.embedded.recogniser import FRAMES_PER_SECOND, Pool, Recogniser, Words
+from duologue.engine.models.embedded.recogniser import FRAMES_PER_SECOND, Hypothesis, Pool, Recogniser
 from duologue.metrics import DROPS
 
 ONSET = 0.5
@@ -24,7 +27,9 @@ PRE_ROLL_MS = 240
 """Audio before the first speech that is decoded with it: a soft first sound comes before the onset."""
 LONGEST_MS = 18_000
 """Length at which an utterance is ended whatever is said."""
-_UNITS_AT_ONCE = 4
+MEASURE_MS = 480
+"""Speech from which a caller's channel is measured; less if the caller falls silent before."""
+_UNITS_AT_ONCE = 5
 """Units decoded in one go: those before the onset and its own, or some of what had to wait."""
 _SAMPLES_PER_FRAME = INPUT_RATE // FRAMES_PER_SECOND
 
@@ -110,6 +115,10 @@ class Ear:
         current.samples += len(pcm)
 
     def _decode(self, current: Utterance) -> None:
+        if self._channel is None:
+            if not current.silent_units and current.spoken_units * self._unit_ms < MEASURE_MS:
+                return
+            self._channel = self._pool.meter.measure(np.concatenate(current.waiting))
         if current.recogniser is None:
             current.recogniser = self._pool.lease()
             if current.recogniser is None:
@@ -121,8 +130,8 @@ class Ear:
             budget -= 1
         self._understand(current, *current.recogniser.partial())
 
-    def _understand(self, current: Utterance, free: Words, ruled: Words) -> None:
-        seen = (tuple(heard.word for heard in free), tuple(heard.word for heard in ruled))
+    def _understand(self, current: Utterance, free: Hypothesis, ruled: Hypothesis) -> None:
+        seen = (free.texts, ruled.texts)
         current.settled = seen == current.seen
         if not current.settled or current.silent_units == 1:
             current.seen = seen

@@ -6,17 +6,19 @@ holds Python's lock all the time, so loading one (about 0.3 s) in a thread would
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import pocketsphinx
 
 from duologue.engine.messages import Pcm
 from duologue.engine.models.embedded.automaton import Automaton
-from duologue.engine.models.embedded.lexicon import FREE_PREFIX, Lexicon
+from duologue.engine.models.embedded.lexicon import FREE_PREFIX, FREE_WORDS, Lexicon
 
 FRAMES_PER_SECOND = 100
 """pocketsphinx's default ``frate``."""
-_FREE_PHONE = 1e-4
+_LEAST = 1e-300
+_FREE_PHONE = 1e-5
 """Weight of a phone of free speech against 1 for a word: it must lose where a word fits."""
 
 
@@ -34,7 +36,21 @@ class Heard:
         return (self.start + self.end) / 2
 
 
-Words = tuple[Heard, ...]
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """What a decoder heard: words, and how well the whole of it fits the sound.
+
+    ``score`` is the logarithm of the acoustic likelihood, relative to each frame's best sound, over ``frames``.
+    """
+
+    words: tuple[Heard, ...] = ()
+    score: float = 0.0
+    frames: int = 0
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The words alone."""
+        return tuple(heard.word for heard in self.words)
 
 
 class Recogniser:
@@ -53,12 +69,11 @@ class Recogniser:
         transitions += [(state, final, 1.0) for state in sorted(automaton.accepting)]
         self._grammar.add_fsg("dialogue", self._grammar.create_fsg("dialogue", 0, final, transitions))
         self._grammar.activate_search("dialogue")
-        self._fresh: str = self._free.get_cmn()
 
-    def start(self, channel: str | None) -> None:
-        """Begin an utterance; ``channel`` is what ``channel`` gave after an earlier one of the same caller."""
+    def start(self, channel: str) -> None:
+        """Begin an utterance; ``channel`` is the caller's mean spectrum as known so far."""
         for decoder in (self._free, self._grammar):
-            decoder.set_cmn(channel or self._fresh)
+            decoder.set_cmn(channel)
             decoder.start_utt()
 
     def feed(self, pcm: Pcm) -> None:
@@ -67,33 +82,60 @@ class Recogniser:
         self._free.process_raw(data)
         self._grammar.process_raw(data)
 
-    def partial(self) -> tuple[Words, Words]:
+    def partial(self) -> tuple[Hypothesis, Hypothesis]:
         """The words so far: freely, and by the grammar, which may be in the middle of a sentence."""
-        return _words(self._free), _words(self._grammar)
+        return _hypothesis(self._free), _hypothesis(self._grammar)
 
-    def finish(self) -> tuple[Words, Words]:
+    def finish(self) -> tuple[Hypothesis, Hypothesis]:
         """End the utterance: its words freely, and as a whole sentence of the grammar (maybe none)."""
         self._free.end_utt()
         self._grammar.end_utt()
-        return _words(self._free), _words(self._grammar)
+        return _hypothesis(self._free), _hypothesis(self._grammar)
 
     @property
     def channel(self) -> str:
-        """The caller's mean spectrum after an utterance: what the next one is normalised by."""
+        """The caller's mean spectrum as known after an utterance."""
         channel: str = self._free.get_cmn(True)
         return channel
 
 
-def _words(decoder: pocketsphinx.Decoder) -> Words:
+def _hypothesis(decoder: pocketsphinx.Decoder) -> Hypothesis:
     if decoder.hyp() is None:
-        return ()
+        return Hypothesis()
     heard: list[Heard] = []
+    score, frames = 0.0, 0
     for segment in decoder.seg():
+        score += math.log(max(segment.ascore, _LEAST))
+        frames = segment.end_frame + 1
         word = segment.word.split("(")[0]
-        # What is left out are silence, noises and the ends of a sentence.
-        if word and word[0] not in "<[+":
+        # Left out are silence, noises, the ends of a sentence and steps without a word.
+        if word and word[0] not in "<[+" and not segment.word.startswith("(NULL)"):
             heard.append(Heard(word, segment.start_frame, segment.end_frame + 1))
-    return tuple(heard)
+    return Hypothesis(tuple(heard), score, frames)
+
+
+class ChannelMeter:
+    """Measures a caller's mean spectrum from a little speech.
+
+    Both decoders normalise by it. They adapt over five seconds, and until then hear half as many words wrong
+    again: 31 % against 21 % of the free words in a caller's first sentence (flite's four voices).
+    """
+
+    def __init__(self, lexicon: Lexicon) -> None:
+        # Any search will do: what is wanted is what the decoder does before it.
+        self._decoder = pocketsphinx.Decoder(lm=None, dict=lexicon.grammar_dictionary, bestpath=False,
+                                             loglevel="FATAL")
+        word = FREE_WORDS[0]
+        self._decoder.add_fsg("one", self._decoder.create_fsg("one", 0, 1, [(0, 1, 1.0, word)]))
+        self._decoder.activate_search("one")
+
+    def measure(self, pcm: Pcm) -> str:
+        """The mean spectrum of ``pcm`` (16 kHz), as ``Recogniser.start`` takes it."""
+        self._decoder.start_utt()
+        self._decoder.process_raw(pcm.tobytes(), full_utt=True)
+        self._decoder.end_utt()
+        channel: str = self._decoder.get_cmn(False)
+        return channel
 
 
 class Pool:
@@ -105,6 +147,7 @@ class Pool:
         self._limit = limit
         self._count = 0
         self._free: list[Recogniser] = []
+        self.meter = ChannelMeter(lexicon)
         self.grow()
 
     def grow(self) -> None:

@@ -8,9 +8,9 @@ from duologue.engine.models.embedded.dialogue.numbers import RULES as NUMBER_RUL
 from duologue.engine.models.embedded.dialogue.templates import Grammar
 from duologue.engine.models.embedded.dialogue.vocabulary import NAMES, SPELLABLE, TASKS
 
-LEAD = ["[okay | and | well | so | hey | hello | no | now] (please | (can | could | would | will) you [please])"
+LEAD = ["[okay | and | so | hey | hello | no | now] (please | (can | could | would | will) you [please])"
         " [tell me]", "i (want | would like) you to", "i'd like you to", "i want to know", "tell me",
-        "okay", "and", "well", "so", "hey", "hello", "hi", "no", "now", "um", "uh"]
+        "okay", "and", "so", "hey", "hello", "no", "now", "um", "uh"]
 TAIL = ["please", "now", "for me", "(thank you | thanks)"]
 
 RULES: dict[str, list[str]] = NUMBER_RULES | {
@@ -119,4 +119,4 @@ INTENTS: dict[str, list[str]] = {
 @cache
 def grammar() -> Grammar:
     """The dialogue's grammar."""
-    return Grammar(RULES, INTENTS, LEAD, TAIL, bare=("backchannel",))
+    return Grammar(RULES, INTENTS, LEAD, TAIL, bare=("fragment", "backchannel"))
