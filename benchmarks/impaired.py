@@ -35,7 +35,7 @@ async def one(folder: Path, loss: float, jitter_ms: float, questions: int, seed:
             await call.until(lambda so_far: so_far.agent.size > 3 * RATE and not spans(so_far.agent[-RATE:]),
                              "quiet after the greeting")
             for left, other in asked:
-                span = call.say(f"what is {left} plus {other}")
+                span = await call.say(f"what is {left} plus {other}")
                 try:
                     recording = await call.until_answered(span.end, limit_s=12)
                 except AssertionError:

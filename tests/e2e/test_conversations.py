@@ -8,7 +8,9 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
+from duologue.config import DEFAULT_CONFIG
 from tests.harness.answers import number_in
 from tests.harness.browser import browser_call
 from tests.harness.impair import ImpairedNetwork
@@ -21,6 +23,7 @@ from tests.harness.sound import RATE, Span, spans
 
 pytestmark = pytest.mark.e2e
 
+SHIPPED = Path(__file__).parents[2] / "duologue" / DEFAULT_CONFIG
 UNITS_PER_S = 12.5
 """Of the embedded pipeline (80 ms)."""
 
@@ -45,6 +48,15 @@ def heard(recording: Recording, span: Span) -> int | None:
     return number_in(recording.agent[span.start : span.end])
 
 
+def hospitable(folder: Path) -> str:
+    """The shipped config, with room for a caller whenever the last unit was quick."""
+    config = yaml.safe_load(SHIPPED.read_text())
+    config["pipeline"]["admission"] = {"target_load": 1.0, "window_units": 1}
+    path = folder / "hospitable.yaml"
+    path.write_text(yaml.safe_dump(config))
+    return str(path)
+
+
 async def keep_asking(server: ServerProcess, done: asyncio.Event) -> tuple[list[bool], Recording]:
     """A second caller who asks one thing after another until ``done``: which answers were right."""
     right = []
@@ -53,7 +65,7 @@ async def keep_asking(server: ServerProcess, done: asyncio.Event) -> tuple[list[
         await call.until_answered(0)
         while not done.is_set():
             question, answer = next(questions)
-            asked = call.say(question)
+            asked = await call.say(question)
             recording = await call.until_answered(asked.end)
             number = await asyncio.to_thread(number_in, recording.agent[asked.end :])
             right.append(number == answer)
@@ -63,7 +75,7 @@ async def keep_asking(server: ServerProcess, done: asyncio.Event) -> tuple[list[
 async def test_an_interrupted_agent_knows_what_was_heard_and_another_call_notices_nothing(tmp_path: Path) -> None:
     microphone = (Microphone().pause(5).say("what is seven plus five").pause(5).say("count to twenty")
                   .pause(5.5).say("stop").pause(4).say("what was the last number you said"))
-    async with running_server(tmp_path) as server:
+    async with running_server(tmp_path, hospitable(tmp_path)) as server:
         done = asyncio.Event()
         other = asyncio.create_task(keep_asking(server, done))
         try:
@@ -77,8 +89,9 @@ async def test_an_interrupted_agent_knows_what_was_heard_and_another_call_notice
         assert heard(recording, sum_) == 12, recording.dialogue()
         # Up to two seconds after "stop" began: the count must have ended by then, and "okay" is no number.
         played = [number for number, _ in counted(recording.agent[count.start : said[2].start + 2 * RATE])]
-        assert played == list(range(1, len(played) + 1)), recording.dialogue()
-        assert 2 <= len(played) < 20, recording.dialogue()
+        assert len(played) >= 2, recording.dialogue()
+        assert played == list(range(played[0], played[-1] + 1)), recording.dialogue()
+        assert played[-1] < 20, recording.dialogue()
         recalled = heard(recording, last)
         assert recalled is not None, recording.dialogue()
         # The word under the cut may be made out by one side and not by the other; more than one it cannot be.

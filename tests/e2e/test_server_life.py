@@ -25,7 +25,7 @@ SHIPPED = Path(__file__).parents[2] / "duologue" / DEFAULT_CONFIG
 
 async def ask(call: PeerCall, question: str, limit_s: float = 40.0) -> int | None:
     """Say a question and give the number heard in the answer."""
-    span = call.say(question)
+    span = await call.say(question)
     recording = await call.until_answered(span.end, limit_s=limit_s)
     # In a thread: the caller's microphone goes on meanwhile.
     return await asyncio.to_thread(number_in, recording.agent[span.end :])

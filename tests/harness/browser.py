@@ -11,14 +11,14 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from playwright.async_api import Page, Route, TimeoutError, async_playwright
 
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone
-from tests.harness.recording import ChannelEvent, Recording
+from tests.harness.recording import ChannelEvent, Recording, Track
 from tests.harness.sound import RATE, end_of_sound, first_sound, from_pcm
 
 CHROMIUM = "/usr/bin/chromium"
@@ -29,7 +29,7 @@ _FLAGS = (
     "--disable-component-update", "--disable-sync", "--autoplay-policy=no-user-gesture-required",
     "--use-fake-ui-for-media-stream", "--use-fake-device-for-media-stream",
 )
-_POLL_S = 0.1
+_POLL_S = 0.2
 
 
 class CallTimeoutError(AssertionError):
@@ -49,7 +49,7 @@ class BrowserCall:
         self.sent: list[ChannelEvent] = []
         """Messages the page sent on its data channel."""
         self._events: list[ChannelEvent] = []
-        self._blocks: dict[int, NDArray[np.int16]] = {}
+        self._mic, self._agent = Track(), Track()
         page.on("console", lambda message: self.console.append(f"{message.type}: {message.text}"))
         page.on("pageerror", lambda error: self.console.append(f"error: {error}"))
 
@@ -67,27 +67,25 @@ class BrowserCall:
     async def recording(self) -> Recording:
         """Everything recorded so far; blocks the page's recorder skipped are silence."""
         taken = await self.page.evaluate("window.takeRecording()")
-        for block in taken["blocks"]:
-            pcm = np.frombuffer(base64.b64decode(block["pcm"]), np.int16)
-            self._blocks[int(block["first"])] = pcm.reshape(-1, 2)
         self._events += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["messages"]]
         self.sent += [ChannelEvent(item["at"], json.loads(item["data"])) for item in taken["sent"]]
         self.states += [(item["at"], item["state"]) for item in taken["states"]]
-        return await asyncio.to_thread(self._assemble)
+        return await asyncio.to_thread(self._assemble, taken["blocks"])
 
-    def _assemble(self) -> Recording:
-        length = max((first + pcm.shape[0] for first, pcm in self._blocks.items()), default=0)
-        both = np.zeros((length, 2), np.int16)
-        for first, pcm in self._blocks.items():
-            both[first : first + pcm.shape[0]] = pcm
-        return Recording(from_pcm(both[:, 0]), from_pcm(both[:, 1]), tuple(self._events))
+    def _assemble(self, blocks: list[dict[str, Any]]) -> Recording:
+        for block in blocks:
+            pcm = from_pcm(np.frombuffer(base64.b64decode(block["pcm"]), np.int16))
+            self._mic.put(int(block["first"]), pcm[0::2])
+            self._agent.put(int(block["first"]), pcm[1::2])
+        length = self._agent.end
+        return Recording(self._mic.read(0, length), self._agent.read(0, length), tuple(self._events))
 
     async def until(self, met: Callable[[Recording], bool], what: str, limit_s: float = 30.0) -> Recording:
         """Wait until ``met`` says so of the recording so far. Raises :class:`CallTimeoutError`."""
         deadline = time.monotonic() + limit_s
         while True:
             recording = await self.recording()
-            if met(recording):
+            if await asyncio.to_thread(met, recording):
                 return recording
             if time.monotonic() > deadline:
                 raise CallTimeoutError(f"not within {limit_s} s: {what}; {await self._story()}")

@@ -26,14 +26,16 @@ from aiortc.rtcrtpreceiver import StreamStatistics
 from aiortc.rtp import RtpPacket
 
 from tests.harness.impair import ImpairedNetwork
-from tests.harness.microphone import Microphone
-from tests.harness.recording import ChannelEvent, Recording
+from tests.harness.microphone import Microphone, speak
+from tests.harness.recording import ChannelEvent, Recording, Track
 from tests.harness.sound import RATE, Sound, Span, end_of_sound, first_sound, to_pcm
 
 FRAME = RATE // 50
 """Samples in a packet of 20 ms."""
 OVERTAKEN = RATE // 5
 """Samples within which a late packet is still waited for: more than any jitter used here."""
+LATELY = 500
+"""Packets over which the time on the way is taken."""
 ECHO_DELAY_FRAMES = 3
 """How long the agent's voice takes from the loudspeaker into the microphone here: 60 ms, as in a browser."""
 
@@ -140,7 +142,7 @@ class PeerCall:
         self._mouth = mouth
         self._messages: list[tuple[float, str]] = []
         self._decoder = Decoder()
-        self._played: list[tuple[int, Sound]] = []
+        self._track = Track()
         self._seen = 0
         self.channel = peer.createDataChannel("oai-events")
         self.channel.on("message", lambda data: self._messages.append((time.monotonic(), str(data))))
@@ -150,8 +152,9 @@ class PeerCall:
         """Samples the microphone has sent by now."""
         return self._mouth.sent
 
-    def say(self, text: str, voice: str | None = None) -> Span:
+    async def say(self, text: str, voice: str | None = None) -> Span:
         """Speak from now on; returns which samples of the call's clock that takes."""
+        await asyncio.to_thread(speak, text, voice or self.microphone.voice)  # the microphone must not wait for it
         # The frame being sent right now cannot be changed any more.
         self.microphone.pause_until(self.samples + FRAME).say(text, voice)
         return self.microphone.utterances[-1].span
@@ -169,21 +172,15 @@ class PeerCall:
         started, arrivals = self._mouth.started, list(self.arrivals)
         if not arrivals:
             return Recording(np.zeros(0, np.float32), np.zeros(0, np.float32))
-        settled = max(one.timestamp for one in arrivals) - OVERTAKEN
-        shift = round(median((one.at - started) * RATE - one.timestamp for one in arrivals))
-        known = self._played[-1][0] if self._played else -(1 << 40)
+        settled = max(one.timestamp for one in arrivals[self._seen :] or arrivals[-1:]) - OVERTAKEN
         for one in sorted(arrivals[self._seen :], key=lambda one: one.timestamp):
-            if known < one.timestamp <= settled:
-                self._played.append((one.timestamp, self._decoder.decode(one.payload)))
+            if self._track.end <= one.timestamp <= settled:
+                self._track.put(one.timestamp, self._decoder.decode(one.payload))
         while self._seen < len(arrivals) and arrivals[self._seen].timestamp <= settled:
             self._seen += 1
+        shift = round(median((one.at - started) * RATE - one.timestamp for one in arrivals[-LATELY:]))
         samples = max(settled + shift, 0)
-        agent = np.zeros(samples, np.float32)
-        for timestamp, sound in self._played:
-            at = timestamp + shift
-            first, last = max(at, 0), min(at + sound.size, samples)
-            if first < last:
-                agent[first:last] = sound[first - at : last - at]
+        agent = self._track.read(-shift, samples - shift)
         events = [ChannelEvent(round((at - started) * RATE), json.loads(body)) for at, body in self._messages]
         return Recording(self.microphone.read(0, samples), agent, tuple(events))
 

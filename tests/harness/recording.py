@@ -34,6 +34,31 @@ class ChannelEvent:
         return str(self.body.get("type", ""))
 
 
+class Track:
+    """A signal put together from pieces as they come; what is missing is silence."""
+
+    def __init__(self) -> None:
+        self.end = 0
+        """Sample after the last piece's."""
+        self._samples = np.zeros(60 * RATE, np.float32)
+
+    def put(self, at: int, piece: Sound) -> None:
+        """Lay ``piece`` at sample ``at``; what lies before sample 0 is left out."""
+        piece, at = piece[max(-at, 0) :], max(at, 0)
+        while at + piece.size > self._samples.size:
+            self._samples = np.concatenate([self._samples, np.zeros_like(self._samples)])
+        self._samples[at : at + piece.size] = piece
+        self.end = max(self.end, at + piece.size)
+
+    def read(self, start: int, end: int) -> Sound:
+        """A copy of samples [start, end), silence where there is nothing."""
+        out = np.zeros(max(end - start, 0), np.float32)
+        first, last = max(start, 0), min(end, self.end)
+        if first < last:
+            out[first - start : last - start] = self._samples[first:last]
+        return out
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Recording:
     """Two tracks of the same length at 48 kHz: what the microphone gave, and what the caller heard."""

@@ -68,7 +68,7 @@ def test_a_microphone_becomes_one_packet_for_every_20_ms() -> None:
 @pytest.mark.component
 async def test_a_peer_says_what_it_is_told_in_the_middle_of_a_call(tmp_path: Path) -> None:
     async with running_server(tmp_path, command=ECHO) as server, peer_call(server.url, Microphone()) as call:
-        span = call.say("count to twenty")
+        span = await call.say("count to twenty")
         recording = await call.until(lambda so_far: so_far.mic.size > span.end + RATE, "the end")
     at, fit = locate(recording.mic[span.start : span.end], recording.agent)
     assert fit > 0.6
