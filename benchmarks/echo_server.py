@@ -17,8 +17,9 @@ from duologue.engine import INPUT_RATE, Pcm
 from tests.harness.echo_server import PAGE
 
 FRAME = INPUT_RATE * FRAME_MS // 1000
-MAX_HELD = 3 * FRAME
-"""Samples an echo may hold back; older ones are dropped, or clock drift would grow into delay."""
+PATIENCE = 25
+"""Pulls after each of which a whole frame was left over before one is dropped: an echo has no speech to spoil,
+and what a moment's jitter left behind would otherwise delay it for the rest of the call."""
 
 
 class EchoMedia:
@@ -27,7 +28,7 @@ class EchoMedia:
     def __init__(self) -> None:
         self._held: deque[Pcm] = deque()
         self._samples = 0
-        self._started = False
+        self._left_over = 0
 
     @property
     def output_rate(self) -> int:
@@ -38,17 +39,19 @@ class EchoMedia:
         """Hold the caller's samples until they are pulled."""
         self._held.append(pcm)
         self._samples += pcm.size
-        while self._samples > MAX_HELD:
-            self._samples -= self._held.popleft().size
 
     def pull(self) -> Pcm:
         """The oldest 20 ms, silence while there are none."""
         if self._samples < FRAME:
             return np.zeros(FRAME, np.int16)
         joined = np.concatenate(self._held)
-        self._held = deque([joined[FRAME:]])
-        self._samples -= FRAME
-        return joined[:FRAME]
+        frame, rest = joined[:FRAME], joined[FRAME:]
+        self._left_over = self._left_over + 1 if rest.size >= FRAME else 0
+        if self._left_over >= PATIENCE:
+            rest, self._left_over = rest[FRAME:], 0
+        self._held = deque([rest])
+        self._samples = rest.size
+        return frame
 
     def receive(self, message: str) -> None:
         """An echo takes no messages."""
