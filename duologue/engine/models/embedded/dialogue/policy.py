@@ -38,6 +38,8 @@ HANDLERS: dict[str, Handler] = {
 }
 
 _AGREEMENT = frozenset(("yes", "okay", "ok", "yeah", "sure", "right", "alright", "yep", "all right"))
+_OPEN_PLACES = frozenset(("repeat", "remind", "spell", "set_name"))
+"""Intents with a place for any words."""
 _QUESTIONS = (
     ("remind me to", "What shall I remind you of?"), ("remind me", "Remind you of what, and when?"),
     ("count down from", "From which number?"), ("count from", "From which number, and to which?"),
@@ -77,10 +79,10 @@ class Answer:
 def typed(text: str) -> Sentence:
     """A sentence from typed text: lower case, numbers and signs in words."""
     text = text.lower().replace("’", "'")
-    text = re.sub(r"(?<=[\d\s)])\s*[*×x]\s*(?=\d)", " times ", text)
-    text = re.sub(r"(?<=\d)\s*[/÷]\s*(?=\d)", " divided by ", text)
-    text = re.sub(r"(?<=\d)\s*\+\s*(?=\d)", " plus ", text)
-    text = re.sub(r"(?<=\d)\s*[-−–]\s*(?=\d)", " minus ", text)
+    text = re.sub(r"(?<=[\d\s)])\s*[*×x]\s*(?=-?\d)", " times ", text)
+    text = re.sub(r"(?<=\d)\s*[/÷]\s*(?=-?\d)", " divided by ", text)
+    text = re.sub(r"(?<=\d)\s*\+\s*(?=-?\d)", " plus ", text)
+    text = re.sub(r"(?<=\d)\s*[-−–]\s*(?=-?\d)", " minus ", text)
     text = re.sub(r"(?<=\d)\s*%", " percent ", text)
     text = re.sub(r"(?<=\d),(?=\d{3}\b)", "", text)
     text = re.sub(r"(?<=[a-z])-(?=[a-z])", " ", text).replace("mm hm", "mm-hm").replace("uh huh", "uh-huh")
@@ -145,7 +147,7 @@ def _understood(memory: Memory, sentence: Sentence) -> Parse | None:
         for link in ([], ["in"], ["to"]):
             joined = grammar().read([*memory.pending.split(), *link, *words]).parse
             # What was not trusted may fill a place for any words, and nothing else.
-            if joined is not None and (sentence.trust is Trust.WHOLE or joined.intent in ("repeat", "remind")):
+            if joined is not None and (sentence.trust is Trust.WHOLE or joined.intent in _OPEN_PLACES):
                 return joined
     return None
 
