@@ -14,6 +14,7 @@ from duologue.engine.models.embedded.dialogue.policy import (
     Answer,
     Sentence,
     is_backchannel,
+    joined,
     respond,
     typed,
 )
@@ -97,18 +98,29 @@ class Dialogue:
         """
         continuation: Continuation | None = None
         waiting: Sentence | None = None
+        murmur: Sentence | None = None
         for item in history:
             if isinstance(item, CallerSaid):
                 sentence = typed(item.text)
-                if not is_backchannel(sentence.words) or self.memory.offer:
-                    waiting = sentence
+                if is_backchannel(sentence.words) and not self.memory.offer:
+                    murmur = sentence
+                else:
+                    waiting = joined(waiting, sentence)
                 continue
+            if waiting is None and murmur is not None and self._answers(item, murmur, now, at):
+                waiting = murmur
             text = self._relive(item, waiting, now, at)
-            waiting = None
+            waiting = murmur = None
             if item.open:
                 answer = Answer(text.text, text.intent, self.memory.rate)
                 continuation = Continuation(item.turn, answer, len(item.text))
         return continuation, waiting
+
+    def _answers(self, item: AgentSaid, murmur: Sentence, now: datetime, at: float) -> bool:
+        """Whether reply ``item`` may be to ``murmur``: a "yes" that was not over a reply gets one."""
+        context = Context(murmur.words, now, at, Random(f"{self._seed}/{item.turn}"))
+        answer, _ = respond(self.memory, murmur, context)
+        return answer is not None and answer.text.startswith(item.text)
 
     def _relive(self, item: AgentSaid, waiting: Sentence | None, now: datetime, at: float) -> Said:
         """Make reply ``item`` once more; where it comes out different, what was said is all there is of it."""
@@ -121,10 +133,10 @@ class Dialogue:
         elif announced is not None:
             answer = self.remind(announced, item.turn)
         else:
-            answer = self._answer(self._greeting, "greeting")
+            answer = self.greet(item.turn)
         whole = answer.text if answer is not None and answer.text.startswith(item.text) else item.text
-        said = Said(item.turn, whole, item.text if not item.open else whole,
-                    answer.intent if answer is not None else "greeting")
+        intent = self.memory.said[-1].intent if answer is not None else "greeting"
+        said = Said(item.turn, whole, item.text if not item.open else whole, intent)
         self.memory = self.memory.noting(said)
         self._asked[item.turn] = _Asked(waiting, before)
         return said

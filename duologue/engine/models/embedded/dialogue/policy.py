@@ -126,8 +126,8 @@ def respond(memory: Memory, sentence: Sentence, context: Context) -> tuple[Answe
         parse = Parse("yes", {})
     if parse.intent == "yes" and memory.offer:
         parse = Parse(memory.offer, {})
-    if parse.intent != "backchannel":
-        noted = replace(noted, pending="", offer="", missed=0)
+    # What only shows that the caller listens is nothing that "what did I say" asks for.
+    noted = memory if parse.intent == "backchannel" else replace(noted, pending="", offer="", missed=0)
     text, after = HANDLERS[parse.intent](parse.slots, noted, context)
     return _answer(text, parse.intent, after), after
 
