@@ -178,7 +178,8 @@ def _caught(free: Hypothesis, ruled: Hypothesis, lexicon: Lexicon) -> tuple[str,
     best: list[Heard] = []
     run: list[Heard] = []
     for heard in ruled.words:
-        if any(other.word == heard.word and other.start < heard.end and heard.start < other.end for other in free.words):
+        if any(other.word == heard.word and other.start < heard.end and heard.start < other.end
+               for other in free.words):
             run.append(heard)
         else:
             run = []

@@ -8,13 +8,17 @@ from dataclasses import dataclass
 
 AHEAD_S = 1.2
 """Seconds of speech that are written before they are needed."""
-_WORD_S = 0.36
-_COMMA_S = 0.15
-_STOP_S = 0.35
-"""About what the embedded voice takes at its own pace."""
+_LETTER_S = 0.06
+_COMMA_S = 0.2
+_STOP_S = 0.5
+"""A little less than flite's voice takes (fitted to stories, counts and short answers), so that it never waits."""
 _FIRST_WORDS = 5
 """Words in the first piece at most, where no mark ends it sooner."""
 _WORDS = 7
+_SPILL = 2
+"""Words by which a piece may be longer if it then ends at a mark."""
+_MIN_WORDS = 3
+"""Words of a piece that ends at a comma; "one, two, three," is one piece."""
 _SHORT_WORDS = 8
 """A reply of no more words is given whole."""
 _TOKEN = re.compile(r"\S+\s*")
@@ -31,8 +35,17 @@ class Piece:
 
 def seconds(text: str) -> float:
     """Roughly how long ``text`` takes to say."""
-    words = len(text.split())
-    return words * _WORD_S + text.count(",") * _COMMA_S + sum(text.count(mark) for mark in ".?!:;") * _STOP_S
+    letters = sum(map(str.isalpha, text))
+    commas, stops = sum(map(text.count, ",:;")), sum(map(text.count, ".?!"))
+    return letters * _LETTER_S + commas * _COMMA_S + stops * _STOP_S
+
+
+def _ends_sentence(token: str) -> bool:
+    return token.rstrip()[-1] in ".?!:;"
+
+
+def _ends_clause(token: str) -> bool:
+    return _ends_sentence(token) or token.rstrip()[-1] == ","
 
 
 def pieces(text: str, start: int = 0) -> list[Piece]:
@@ -41,12 +54,13 @@ def pieces(text: str, start: int = 0) -> list[Piece]:
     if not tokens:
         return [Piece(start, text[start:], True)]
     groups: list[list[str]] = [[]]
-    for token in tokens:
+    for i, token in enumerate(tokens):
         group = groups[-1]
         limit = _FIRST_WORDS if len(groups) == 1 else _WORDS
-        ends = bool(group) and (group[-1].rstrip()[-1] in ".?!:;"
-                                or (group[-1].rstrip().endswith(",") and len(group) >= 3))
-        if len(tokens) > _SHORT_WORDS and (ends or len(group) >= limit):
+        near = any(_ends_clause(other) for other in tokens[i:i + _SPILL])
+        full = len(group) >= limit + _SPILL or (len(group) >= limit and not near)
+        clause = bool(group) and _ends_clause(group[-1]) and (len(group) >= _MIN_WORDS or _ends_sentence(group[-1]))
+        if len(tokens) > _SHORT_WORDS and (clause or full):
             groups.append([])
         groups[-1].append(token)
     # White space before the first word belongs to it.

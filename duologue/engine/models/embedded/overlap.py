@@ -14,6 +14,8 @@ ECHO_S = 5.0
 caller. (Browsers need one to three seconds of far-end speech.)"""
 LONG_MS = 700
 """Speech that goes on this long is no "mm-hm", whatever it says."""
+_SURE_WORDS = 3
+"""Trusted words that need no second look."""
 _ECHO = 0.4
 """Distance per phone to the agent's own words below which speech is their echo."""
 _SHORT = 6
@@ -56,8 +58,9 @@ def judge(understanding: Understanding, spoken_ms: int, *, over: bool, settled: 
         whole = understanding.parse
         if over or (whole is not None and whole.intent == "stop"):
             return Verdict.TAKES
-        enough = whole is not None or len(understanding.words) > 1
-        return Verdict.TAKES if enough and settled else Verdict.UNDECIDED
+        enough = len(understanding.words) >= _SURE_WORDS or (settled and (whole is not None
+                                                                          or len(understanding.words) > 1))
+        return Verdict.TAKES if enough else Verdict.UNDECIDED
     if spoken_ms >= (LONG_MS if over else long_ms):
         return Verdict.TAKES
     return Verdict.KEEPS if over else Verdict.UNDECIDED

@@ -42,12 +42,15 @@ _OPEN_PLACES = frozenset(("repeat", "remind", "spell", "set_name"))
 """Intents with a place for any words."""
 _QUESTIONS = (
     ("remind me to", "What shall I remind you of?"), ("remind me", "Remind you of what, and when?"),
+    ("remind", "Remind you of what, and when?"),
     ("count down from", "From which number?"), ("count from", "From which number, and to which?"),
     ("count", "Up to which number?"), ("spell", "Which word shall I spell?"),
     ("repeat after me", "What shall I repeat?"), ("say after me", "What shall I repeat?"),
     ("convert", "Convert what, and to which unit?"), ("how many", "How many what?"),
     ("my name is", "What is your name?"), ("set a", "For how long?"),
 )
+_FIRST_WORDS = frozenset(("count", "convert", "spell", "calculate", "remind"))
+"""Words that by themselves show what is wanted."""
 
 
 class Trust(Enum):
@@ -158,7 +161,8 @@ def _missed(memory: Memory, sentence: Sentence, context: Context) -> tuple[Answe
     begun = f"{memory.pending} {known}".strip()
     if known and not grammar().read(begun.split()).incomplete:
         begun = known
-    if known and grammar().read(begun.split()).incomplete:
+    # One word, "now", could be the courtesy before anything.
+    if begun in _FIRST_WORDS or (len(begun.split()) > 1 and grammar().read(begun.split()).incomplete):
         memory = replace(memory, pending=begun, missed=0)
         return _answer(_question(begun), "ask_back", memory), memory
     memory = replace(memory, pending="", missed=memory.missed + 1)

@@ -149,8 +149,8 @@ class Grammar:
     def read(self, words: Sequence[str]) -> Reading:
         """Reads ``words`` (lower case) as one sentence; its cost is bounded by the grammar's depth."""
         best: Parse | None = None
-        open_end = False
-        for start in self._starts(words):
+        starts, open_end = self._starts(words)
+        for start in starts:
             for name, node in self._intents.items():
                 bare = name in self._bare
                 if bare and start:
@@ -167,10 +167,11 @@ class Grammar:
         match = _Match(self.rules, words)
         return any(end == len(words) for end, _ in match.run(Ref(rule, ""), 0, ()))
 
-    def _starts(self, words: Sequence[str]) -> list[int]:
-        """Where the sentence proper may begin: at the start, or after courtesies."""
-        ends = [end for end, _ in _Match(self.rules, words).run(self._lead, 0, ())]
-        return [0, *sorted(set(ends), reverse=True)]
+    def _starts(self, words: Sequence[str]) -> tuple[list[int], bool]:
+        """Where the sentence proper may begin: at the start, or after courtesies; and if more of them may come."""
+        match = _Match(self.rules, words)
+        ends = [end for end, _ in match.run(self._lead, 0, ())]
+        return [0, *sorted(set(ends), reverse=True)], match.hungry
 
     def _ends(self, words: Sequence[str], at: int) -> bool:
         return at == len(words) or any(

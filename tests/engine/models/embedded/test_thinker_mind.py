@@ -1,0 +1,451 @@
+"""One session of the thinker with a scripted ear: what it makes of utterances, cuts and time, without sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from duologue.engine.messages import (
+    AgentSaid,
+    CallerSaid,
+    CallerText,
+    CallerWords,
+    Choice,
+    Decision,
+    HistoryItem,
+    Interrupt,
+    Open,
+    ReplyText,
+    StageOutput,
+    Unit,
+)
+from duologue.engine.models.embedded.agreement import NOTHING, Understanding
+from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
+from duologue.engine.models.embedded.dialogue.intents import grammar
+from duologue.engine.models.embedded.dialogue.policy import Sentence, Trust
+from duologue.engine.models.embedded.ear import Ear, Utterance
+from duologue.engine.models.embedded.lexicon import Lexicon
+from duologue.engine.models.embedded.mind import Mind
+
+UNIT_MS = 80
+SILENCE = np.zeros(1280, np.int16)
+GREETING = "Hello, this is Duologue. What can I do for you?"
+
+
+@pytest.fixture(scope="module")
+def lexicon() -> Lexicon:
+    return Lexicon(grammar().words, 2000)
+
+
+class ScriptedEar(Ear):
+    """Hears what it is told: a list of words so far, one for each unit; the last one ends the utterance."""
+
+    def __init__(self) -> None:
+        self.utterance: Utterance | None = None
+        self.script: list[Understanding] = []
+        self.count = 0
+
+    def hear(self, unit: Unit, *, over_reply: bool) -> Utterance | None:
+        if not self.script:
+            return None
+        if self.utterance is None:
+            self.utterance = Utterance(self.count, unit.index, over_reply, unit.index)
+            self.count += 1
+        current = self.utterance
+        understanding = self.script.pop(0)
+        current.settled = understanding == current.understanding
+        current.understanding = understanding
+        current.spoken_units += 1
+        current.last_speech = unit.index
+        if not self.script:
+            current.ended = True
+            self.utterance = None
+        return current
+
+    def close(self) -> None:
+        self.utterance = None
+
+
+def whole(text: str) -> Understanding:
+    return Understanding(Sentence(text), grammar().read(text.split())) if text else NOTHING
+
+
+def untrusted(text: str) -> Understanding:
+    return Understanding(Sentence(text, Trust.NONE), NOTHING.reading)
+
+
+def growing(text: str, make: Callable[[str], Understanding] = whole) -> list[Understanding]:
+    """A word more every four units, and three units of silence."""
+    words = text.split()
+    return [make(" ".join(words[:i // 4 + 1])) for i in range(4 * len(words))] + [make(text)] * 3
+
+
+class Session:
+    def __init__(self, lexicon: Lexicon, *, greeting: str = "", history: tuple[HistoryItem, ...] = (),
+                 next_turn: int = 0, next_unit: int = 0, decided: int = 0) -> None:
+        self.ear = ScriptedEar()
+        self.dialogue = Dialogue("test", greeting)
+        self.epoch = 0
+        self.units = next_unit
+        self.mind = Mind(Open("s", 0, next_turn, next_unit, history=history, decided=decided), self.dialogue,
+                         self.ear, lexicon, UNIT_MS, lambda: datetime(2026, 11, 21, 14, 5))
+        self.texts: dict[int, str] = {}
+        self.whole: set[int] = set()
+        self.epochs: dict[int, int] = {}
+        self.seqs: dict[int, int] = {}
+        self.decisions: list[Decision] = []
+        self.words: list[CallerWords] = []
+
+    def unit(self, audible: bool = False) -> list[StageOutput]:
+        outputs = self.mind.hear(Unit(self.units, SILENCE, 0.0, 0, 1280 if audible else 0))
+        decisions = [output for output in outputs if isinstance(output, Decision)]
+        assert [decision.unit for decision in decisions] == [self.units]
+        assert decisions[0].epoch == self.epoch
+        self.decisions += decisions
+        self.units += 1
+        for output in outputs:
+            if isinstance(output, CallerWords):
+                self.words.append(output)
+            elif isinstance(output, ReplyText):
+                self.write(output)
+        return outputs
+
+    def write(self, piece: ReplyText) -> None:
+        turn = piece.fence.turn
+        assert piece.fence.epoch == self.epoch
+        assert self.epochs.setdefault(turn, self.epoch) == self.epoch, "a reply goes on in a later epoch"
+        assert turn >= max(self.texts, default=turn), "an older reply goes on"
+        assert piece.fence.seq == self.seqs.get(turn, 0)
+        assert turn not in self.whole
+        self.seqs[turn] = piece.fence.seq + 1
+        self.texts[turn] = self.texts.get(turn, "") + piece.text
+        if piece.last:
+            self.whole.add(turn)
+
+    def go(self, units: int, *, audible: bool = False) -> None:
+        for _ in range(units):
+            self.unit(audible)
+
+    def say(self, script: list[Understanding], *, audible: bool = False) -> None:
+        self.ear.script = list(script)
+        while self.ear.script:
+            self.unit(audible)
+
+    def cut(self, turn: int | None, heard: str = "") -> None:
+        self.epoch += 1
+        self.mind.interrupt(Interrupt("s", self.epoch, turn, heard))
+
+    @property
+    def last(self) -> str:
+        return self.texts[max(self.texts)]
+
+    @property
+    def yields(self) -> list[int]:
+        return [decision.unit for decision in self.decisions if decision.yields]
+
+
+def test_a_call_begins_with_the_greeting(lexicon: Lexicon) -> None:
+    session = Session(lexicon, greeting=GREETING)
+    session.go(40)
+    assert session.texts == {0: GREETING}
+    assert session.whole == {0}
+
+
+def test_without_a_greeting_it_waits(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.go(40)
+    assert session.texts == {}
+    assert {decision.choice for decision in session.decisions} == {Choice.LISTEN}
+
+
+def test_a_caller_who_speaks_first_is_not_greeted(lexicon: Lexicon) -> None:
+    session = Session(lexicon, greeting=GREETING)
+    session.say(growing("what time is it"))
+    session.go(40)
+    assert session.texts == {0: "It is two oh five in the afternoon."}
+
+
+def test_a_sentence_is_answered_in_the_unit_in_which_it_ends(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("what is seven times six"))
+    assert session.texts == {0: "Seven times six is forty two."}
+    assert session.decisions[-1].choice is Choice.SPEAK
+
+
+def test_words_come_as_they_are_understood_and_once_as_final(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("what time is it"))
+    assert [words.text for words in session.words] == [
+        "what", "what time", "what time is", "what time is it", "what time is it"]
+    assert [words.final for words in session.words] == [False] * 4 + [True]
+
+
+def test_a_long_reply_is_written_while_it_is_said(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("count to fifty"))
+    session.go(30, audible=True)
+    assert 0 < len(session.last.split()) < 25
+    assert session.decisions[-1].choice is Choice.SPEAK
+    session.go(600, audible=True)
+    assert session.last.endswith("fifty.")
+    assert session.decisions[-1].choice is Choice.LISTEN
+
+
+def test_a_request_over_a_reply_yields_once_and_is_answered_after_the_cut(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("count to fifty"))
+    session.go(20, audible=True)
+    written = session.last
+    session.ear.script = growing("what was the last number you said")
+    while not session.yields:
+        session.unit(audible=True)
+    session.cut(0, "One, two, three,")
+    while session.ear.script:
+        session.unit()
+    assert len(session.yields) == 1
+    assert session.texts[0].startswith(written)
+    assert session.texts[1] == "The last number I said was three."
+    assert session.epochs == {0: 0, 1: 1}
+
+
+@pytest.mark.parametrize("text", ["yeah", "okay", "mm-hm", "right", "i see"])
+def test_a_backchannel_over_a_reply_changes_nothing(text: str, lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("tell me a story"))
+    session.go(20, audible=True)
+    session.say(growing(text), audible=True)
+    session.go(1000, audible=True)
+    assert session.yields == []
+    assert list(session.texts) == [0]
+    assert session.whole == {0}
+    assert session.words[-1].text == text
+
+
+def test_an_echo_of_the_greeting_is_neither_answered_nor_shown(lexicon: Lexicon) -> None:
+    session = Session(lexicon, greeting=GREETING)
+    session.go(5)
+    session.go(3, audible=True)
+    session.say(growing("what can i do for you", untrusted), audible=True)
+    session.say(growing("what can you do"), audible=True)
+    session.go(20, audible=True)
+    assert session.yields == []
+    assert session.words == []
+    assert list(session.texts) == [0]
+
+
+def test_once_the_echo_canceller_has_adapted_the_agents_words_may_be_said_to_it(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("help"))
+    session.go(70, audible=True)
+    session.say(growing("tell me a story"), audible=True)
+    assert len(session.yields) == 1
+
+
+def test_if_no_cut_follows_a_yield_the_reply_is_closed_and_the_request_answered(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("count to fifty"))
+    session.go(20, audible=True)
+    session.say(growing("what time is it"), audible=True)
+    session.go(10)
+    assert session.whole == {0, 1}
+    assert "fifty" not in session.texts[0]
+    assert session.texts[1].startswith("It is two")
+    assert session.epochs == {0: 0, 1: 0}
+
+
+def test_an_answer_nobody_heard_is_given_again(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("count to fifty"))
+    session.go(20, audible=True)
+    session.say(growing("remind me to stretch in one minute"), audible=True)
+    session.go(8)
+    assert session.texts[1].startswith("Okay, in one minute")
+    # The conversation had cut the count before it knew of the answer.
+    session.cut(0, "One, two,")
+    session.go(3)
+    assert session.texts[2].startswith("Okay, in one minute")
+    assert session.epochs[2] == 1
+    assert len(session.dialogue.memory.reminders) == 1
+
+
+def test_a_reply_cut_by_its_number_is_not_given_again(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("what time is it"))
+    session.cut(0, "")
+    session.go(40)
+    assert list(session.texts) == [0]
+
+
+def test_a_caller_who_goes_on_before_the_answer_is_heard_is_understood_as_a_whole(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("count to twenty"))
+    session.ear.script = growing("by two")
+    session.ear.script = [whole("and")] * 2 + [untrusted("five")] * 12 + [whole("by five")] * 3
+    while not session.yields and session.ear.script:
+        session.unit()
+    session.cut(0, "")
+    while session.ear.script:
+        session.unit()
+    session.go(10)
+    assert session.texts[1] == "Five, ten, fifteen, twenty."
+
+
+def test_an_interruption_the_thinker_did_not_ask_for_gives_the_caller_the_floor(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("count to fifty"))
+    session.go(20, audible=True)
+    session.ear.script = [untrusted("where")] * 3 + [untrusted("where can i buy one")] * 3
+    session.unit(audible=True)
+    session.cut(0, "One, two,")
+    session.go(20)
+    assert session.yields == []
+    assert session.words[-1].text == "where can i buy one"
+    assert session.texts[1].startswith("Sorry")
+
+
+def test_typed_text_is_answered_and_takes_the_floor(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.mind.inject(CallerText("What's 7*6?"))
+    session.unit()
+    assert session.last == "Seven times six is forty two."
+    session.go(25)
+    session.mind.inject(CallerText("count to 50"))
+    session.go(10)
+    session.go(10, audible=True)
+    session.mind.inject(CallerText("stop"))
+    session.unit(audible=True)
+    assert session.yields == [session.units - 1]
+    session.cut(max(session.texts), "One, two,")
+    session.go(2)
+    assert session.last == "Okay."
+
+
+def test_a_cough_is_not_answered(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say([untrusted("the")] * 2)
+    session.say([NOTHING] * 9)
+    session.go(20)
+    assert session.texts == {}
+
+
+def test_a_reminder_waits_until_the_floor_is_free(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("remind me to stretch in two seconds"))
+    session.go(5)
+    session.say(growing("what is two plus two") * 3)
+    session.go(10, audible=True)
+    assert not session.last.startswith("This is your reminder")
+    session.go(15)
+    assert session.last == "This is your reminder: stretch."
+
+
+def test_a_reminder_nobody_heard_is_said_again(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    session.say(growing("remind me to stretch in two seconds"))
+    session.go(4, audible=True)
+    session.go(40)
+    turn = max(session.texts)
+    assert session.texts[turn] == "This is your reminder: stretch."
+    session.cut(turn - 1, session.texts[turn - 1])
+    session.go(40)
+    assert session.texts[turn + 1] == "This is your reminder: stretch."
+    session.go(200)
+    assert max(session.texts) == turn + 1
+
+
+def test_slower_changes_the_rate_of_what_follows(lexicon: Lexicon) -> None:
+    session = Session(lexicon)
+    rates = []
+    for text in ("hello", "slower", "hello"):
+        session.ear.script = growing(text)
+        while session.ear.script:
+            rates += [output.rate for output in session.unit() if isinstance(output, ReplyText)]
+        session.go(20, audible=True)
+        session.go(10)
+    assert rates == [1.0, 0.8, 0.8]
+
+
+# --- rebuilding ---------------------------------------------------------------------------------------------
+
+
+def test_an_open_reply_goes_on_after_a_rebuild(lexicon: Lexicon) -> None:
+    session = Session(lexicon, next_turn=1, next_unit=50, history=(
+        CallerSaid("count to ten"), AgentSaid(0, "One, two, three, ", open=True)))
+    session.go(60)
+    assert session.last == "four, five, six, seven, eight, nine, ten."
+    assert session.whole == {0}
+
+
+def test_an_open_reply_that_was_whole_is_closed(lexicon: Lexicon) -> None:
+    session = Session(lexicon, next_turn=1, next_unit=50, history=(
+        CallerSaid("what time is it"), AgentSaid(0, "It is nine o'clock", open=True)))
+    session.unit()
+    assert session.texts == {0: ""}
+    assert session.whole == {0}
+
+
+def test_replayed_units_are_heard_but_nothing_is_said_in_answer_to_them(lexicon: Lexicon) -> None:
+    session = Session(lexicon, greeting=GREETING, next_unit=0, decided=30)
+    session.say(growing("what time is it"))
+    session.go(29 - session.units)
+    assert session.texts == {}
+    assert session.words == []
+    session.ear.script = growing("what day is it")
+    while session.ear.script:
+        session.unit()
+    session.go(2)
+    assert session.texts == {0: "It is Saturday."}
+
+
+def test_a_sentence_the_dead_stage_did_not_answer_is_answered(lexicon: Lexicon) -> None:
+    session = Session(lexicon, greeting=GREETING, next_turn=1, next_unit=9, history=(
+        AgentSaid(0, GREETING), CallerSaid("what day is it")))
+    session.unit()
+    assert session.texts == {1: "It is Saturday."}
+
+
+# --- whatever happens ---------------------------------------------------------------------------------------
+
+SENTENCES = ("count to thirty", "what time is it", "stop", "yeah", "tell me a story", "remind me to", "go on",
+             "remind me to stretch in two seconds", "what was the last thing you said", "slower", "two plus two")
+EVENTS = st.lists(st.one_of(
+    st.tuples(st.just("units"), st.integers(1, 25), st.booleans()),
+    st.tuples(st.just("say"), st.sampled_from(SENTENCES), st.booleans()),
+    st.tuples(st.just("noise"), st.integers(1, 15), st.booleans()),
+    st.tuples(st.just("type"), st.sampled_from(SENTENCES), st.booleans()),
+    st.tuples(st.just("cut"), st.integers(0, 4), st.booleans())), max_size=25)
+
+
+@settings(deadline=None, max_examples=60)
+@given(EVENTS)
+def test_whatever_happens_every_unit_has_its_decision_and_replies_are_in_order(
+        events: list[tuple[str, int | str, bool]]) -> None:
+    session = Session(_LEXICON, greeting=GREETING)
+    for kind, value, flag in events:
+        match kind, value:
+            case "units", int(count):
+                session.go(count, audible=flag)
+            case "say", str(text):
+                session.say(growing(text), audible=flag)
+            case "noise", int(count):
+                session.ear.script = [untrusted("zebra crossing")] * count
+                session.go(count // 2, audible=flag)
+            case "type", str(text):
+                session.mind.inject(CallerText(text))
+            case "cut", int(back):
+                turn = max(session.texts, default=0) - back
+                known = turn in session.texts
+                session.cut(turn if known else None, session.texts[turn][:7] if known and flag else "")
+    session.go(2500)
+    assert session.decisions[-1].choice is Choice.LISTEN
+    live = [turn for turn, epoch in session.epochs.items() if epoch == session.epoch]
+    assert session.whole >= set(live), "a reply was left open"
+    assert sorted(session.texts) == list(range(len(session.texts))), "a turn number was left out"
+
+
+_LEXICON = Lexicon(grammar().words, 2000)
