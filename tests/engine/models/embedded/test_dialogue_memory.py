@@ -66,7 +66,7 @@ class Life:
 LIVES = st.lists(st.tuples(st.sampled_from(SENTENCES), st.none() | st.integers(0, 30)), max_size=9)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=80)
 @given(LIVES, st.booleans(), st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=3))
 def test_a_rebuilt_call_answers_as_the_one_that_was_lived_through(life: list[tuple[str, int | None]], greets: bool,
                                                                  later: list[str]) -> None:
@@ -125,6 +125,36 @@ def test_an_open_greeting_goes_on_where_its_text_ends() -> None:
     continuation, _ = Dialogue("seed", GREETING).rebuild([AgentSaid(0, "Hello, this", open=True)], NOW, 0.0)
     assert continuation is not None
     assert (continuation.answer.text, continuation.written) == (GREETING, 11)
+
+
+def test_an_answer_begun_again_after_nobody_heard_it_goes_on_after_a_rebuild() -> None:
+    history: list[HistoryItem] = [CallerSaid("what is seven"), AgentSaid(0, ""), CallerSaid("times six"),
+                                  AgentSaid(1, "Seven times ", open=True)]
+    continuation, _ = Dialogue("seed", GREETING).rebuild(history, NOW, 0.0)
+    assert continuation is not None
+    assert continuation.answer.text == "Seven times six is forty two."
+
+
+def test_a_reminder_acknowledged_twice_is_one_reminder_after_a_rebuild() -> None:
+    text = "Okay, in one minute I will remind you to stretch."
+    history: list[HistoryItem] = [CallerSaid("remind me to stretch in one minute"), AgentSaid(0, ""),
+                                  AgentSaid(1, "Okay, in", open=True)]
+    dialogue = Dialogue("seed", GREETING)
+    continuation, _ = dialogue.rebuild(history, NOW, 0.0)
+    assert continuation is not None
+    assert continuation.answer.text == text
+    assert [reminder.task for reminder in dialogue.memory.reminders] == ["stretch"]
+    assert [said.turn for said in dialogue.memory.said] == [1]
+
+
+def test_a_question_after_an_answer_nobody_heard_is_its_own_after_a_rebuild() -> None:
+    history: list[HistoryItem] = [CallerSaid("my name is Sarah"), AgentSaid(0, ""), CallerSaid("count to three"),
+                                  AgentSaid(1, "One, two", open=True)]
+    dialogue = Dialogue("seed", GREETING)
+    continuation, _ = dialogue.rebuild(history, NOW, 0.0)
+    assert continuation is not None
+    assert continuation.answer.text == "One, two, three."
+    assert dialogue.memory.name == "sarah"
 
 
 def test_a_reminder_outlives_a_rebuild_and_is_announced_once() -> None:

@@ -99,6 +99,7 @@ class Dialogue:
         continuation: Continuation | None = None
         waiting: Sentence | None = None
         murmur: Sentence | None = None
+        unheard: int | None = None
         for item in history:
             if isinstance(item, CallerSaid):
                 sentence = typed(item.text)
@@ -107,20 +108,35 @@ class Dialogue:
                 else:
                     waiting = joined(waiting, sentence)
                 continue
-            if waiting is None and murmur is not None and self._answers(item, murmur, now, at):
+            if waiting is None and murmur is not None and self._answers(self.memory, item, murmur, now, at):
                 waiting = murmur
+            waiting = self._again(unheard, item, waiting, now, at)
             text = self._relive(item, waiting, now, at)
             waiting = murmur = None
+            unheard = None if item.text or item.open else item.turn
             if item.open:
                 answer = Answer(text.text, text.intent, self.memory.rate)
                 continuation = Continuation(item.turn, answer, len(item.text))
         return continuation, waiting
 
-    def _answers(self, item: AgentSaid, murmur: Sentence, now: datetime, at: float) -> bool:
-        """Whether reply ``item`` may be to ``murmur``: a "yes" that was not over a reply gets one."""
-        context = Context(murmur.words, now, at, Random(f"{self._seed}/{item.turn}"))
-        answer, _ = respond(self.memory, murmur, context)
+    def _answers(self, memory: Memory, item: AgentSaid, sentence: Sentence, now: datetime, at: float) -> bool:
+        """Whether reply ``item`` may be to ``sentence``: not every "yes" gets one, only one not over a reply."""
+        context = Context(sentence.words, now, at, Random(f"{self._seed}/{item.turn}"))
+        answer, _ = respond(memory, sentence, context)
         return answer is not None and answer.text.startswith(item.text)
+
+    def _again(self, unheard: int | None, item: AgentSaid, waiting: Sentence | None, now: datetime,
+               at: float) -> Sentence | None:
+        """What ``item`` answers: what is ``waiting``, or with it what reply ``unheard`` did, taken back then."""
+        asked = self._asked.get(unheard) if unheard is not None and item.text else None
+        if asked is None or asked.sentence is None or (
+                waiting is not None and self._answers(self.memory, item, waiting, now, at)):
+            return waiting
+        again = asked.sentence if waiting is None else joined(asked.sentence, waiting)
+        if unheard is None or not self._answers(asked.before, item, again, now, at):
+            return waiting
+        self.take_back(unheard)
+        return again
 
     def _relive(self, item: AgentSaid, waiting: Sentence | None, now: datetime, at: float) -> Said:
         """Make reply ``item`` once more; where it comes out different, what was said is all there is of it."""
