@@ -131,6 +131,9 @@ def understand(free: Hypothesis, by_grammar: Sequence[Hypothesis], speech_end: i
     reading = grammar().read(free.texts)
     if len(free.words) > 1 and (reading.parse is not None or reading.open):
         candidates.append(_Candidate(free.texts, reading, _FREE_COSTS))
+    elif reading.parse is not None and reading.parse.intent == "stop":
+        # "Wait" has more neighbours in the grammar than in the language; missing it is worse than a needless stop.
+        candidates.append(_Candidate(free.texts, reading, 0.0))
     best = min(candidates, key=lambda candidate: candidate.cost, default=None)
     if best is not None:
         return Understanding(Sentence(" ".join(best.words)), best.reading, best.loose)

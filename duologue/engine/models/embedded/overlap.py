@@ -41,6 +41,11 @@ def is_echo(words: Sequence[str], reply: str, lexicon: Lexicon) -> bool:
     return distance_within(phones, lexicon.phones_of_text(reply)) <= _ECHO * len(phones)
 
 
+def _is_nod_with_a_tail(words: Sequence[str]) -> bool:
+    """Whether this is a backchannel and one more word: the breath after "okay" is easily heard as a word."""
+    return len(words) > 1 and all(is_backchannel(word) for word in words[:-1])
+
+
 def judge(understanding: Understanding, spoken_ms: int, *, over: bool, settled: bool,
           long_ms: int = LONG_MS) -> Verdict:
     """The verdict on speech of ``spoken_ms`` so far; ``over`` when it has ended.
@@ -54,13 +59,16 @@ def judge(understanding: Understanding, spoken_ms: int, *, over: bool, settled: 
         return Verdict.KEEPS if over else Verdict.UNDECIDED
     if is_backchannel(words):
         return Verdict.KEEPS if over else Verdict.UNDECIDED
-    if understanding.trusted:
-        whole = understanding.parse
-        if over or (whole is not None and whole.intent == "stop"):
-            return Verdict.TAKES
-        enough = len(understanding.words) >= _SURE_WORDS or (settled and (whole is not None
-                                                                          or len(understanding.words) > 1))
-        return Verdict.TAKES if enough else Verdict.UNDECIDED
+    whole = understanding.parse
+    stop = whole is not None and whole.intent == "stop"
+    if not stop and spoken_ms < LONG_MS and _is_nod_with_a_tail(words.split()):
+        return Verdict.KEEPS if over else Verdict.UNDECIDED
+    whole = understanding.parse
+    count = len(understanding.words)
+    # A single word that is no sentence is what decoders make of a cough.
+    if understanding.trusted and (whole is not None or count > 1):
+        stops = whole is not None and whole.intent == "stop"
+        return Verdict.TAKES if over or stops or settled or count >= _SURE_WORDS else Verdict.UNDECIDED
     if spoken_ms >= (LONG_MS if over else long_ms):
         return Verdict.TAKES
     return Verdict.KEEPS if over else Verdict.UNDECIDED
