@@ -22,6 +22,9 @@ from tests.harness.sound import RATE, Span, spans
 GOAL = Goal("p95", 300)
 WORDS = ("stop", "wait a minute", "hold on", "stop talking")
 NODS = ("uh huh", "yeah", "okay", "right")
+VOICES = ("slt", "awb", "kal16")
+NOD_WINDOW = 3 * RATE
+"""Samples after a nod in which the reply must have gone on, or was cut by it."""
 WINDOW_S = 1.5
 """Sound that begins later than this after an onset is not the reply that was cut, but what followed it."""
 
@@ -38,10 +41,11 @@ def interruptions(rounds: int, seed: int) -> Microphone:
 
 
 def nods(rounds: int) -> Microphone:
-    """One long reply with a nod every few seconds."""
-    microphone = Microphone().pause(5).say("count to one hundred").pause(5)
+    """Stories with one nod in each; the next one is asked for over what is left of the last."""
+    microphone = Microphone().pause(5)
     for number in range(rounds):
-        microphone.say(NODS[number % len(NODS)], "awb").pause(4)
+        microphone.say("tell me a story").pause(4.5)
+        microphone.say(NODS[number % len(NODS)], VOICES[number // len(NODS) % len(VOICES)]).pause(3.5)
     return microphone
 
 
@@ -73,25 +77,28 @@ async def run(rounds: int, nod_rounds: int, seed: int) -> None:
         async with running_server(Path(folder)) as server:
             recording, said = await talk(server, interruptions(rounds, seed))
             stops = [stop_ms(recording, span.start) for span in said[1::2]]
-            nodding, nodded = await talk(server, nods(nod_rounds))
+            nodding_microphone = nods(nod_rounds)
+            nodding, nodded = await talk(server, nodding_microphone)
     own = [float(event.body["ms"]) for event in recording.of_type("duologue.latency")
            if event.body["kind"] == "stop"]
     table = Table("Interruption: onset to the reply's last sample")
     table.add("at the caller's ear", [value for value in stops if value is not None], GOAL)
     table.add("as the server reports it", own)
     table.print()
-    cut = len(nodding.of_type("duologue.reply.heard"))
-    back = [1000 * gap / RATE for span in nodded[1:] if (gap := _resumed(nodding, span)) is not None]
+    cuts = [event.at for event in nodding.of_type("output_audio_buffer.cleared")]
+    back: list[float] = []
+    verdicts = []
+    for utterance, nod in zip(nodding_microphone.utterances[1::2], nodded[1::2], strict=True):
+        cut = any(nod.start < at < nod.end + NOD_WINDOW for at in cuts)
+        verdicts.append(f"{utterance.text}: {'CUT' if cut else 'went on'}")
+        after = spans(nodding.agent[nod.end : nod.end + NOD_WINDOW])
+        if after and not cut:
+            back.append(1000 * after[0].start / RATE)
     table = Table("Nods over a reply: end of the nod to the reply going on")
     table.add("at the caller's ear", back)
     table.print()
-    print(f"{nod_rounds} nods, {cut} of them cut the reply; "
-          f"{sum(value is None for value in stops)} of {rounds} interruptions came while the agent was silent")
-
-
-def _resumed(recording: Recording, nod: Span) -> int | None:
-    after = spans(recording.agent[nod.end : nod.end + 4 * RATE])
-    return after[0].start if after else None
+    print(f"nods: {'; '.join(verdicts)}")
+    print(f"{sum(value is None for value in stops)} of {rounds} interruptions came while the agent was silent")
 
 
 def main() -> None:

@@ -32,7 +32,8 @@ async def talk(server: ServerProcess, microphone: Microphone, network: ImpairedN
     """Play the whole microphone to the server, wait for the last reply to end, hang up."""
     async with browser_call(server.url, microphone, network) as call:
         so_far = await call.until_sample(microphone.length + 2 * RATE)
-        last = so_far.said(microphone)[-1]
+        # In a thread, as everything that takes time: another caller's microphone may be run from this loop.
+        last = (await asyncio.to_thread(so_far.said, microphone))[-1]
         recording = await call.until_answered(last.end)
         await call.hang_up()
         return recording
@@ -96,7 +97,7 @@ async def test_an_interrupted_agent_knows_what_was_heard_and_another_call_notice
         assert recalled is not None, recording.dialogue()
         # The word under the cut may be made out by one side and not by the other; more than one it cannot be.
         assert abs(recalled - played[-1]) <= 1, recording.dialogue()
-        cut, = recording.of_type("duologue.reply.heard")
+        cut, = (event for event in recording.of_type("duologue.reply.heard") if event.at > count.start)
         assert recalled == number_words(re.findall(r"[a-z]+", cut.body["heard_text"].lower()))[-1]
 
         assert len(right) >= 2
@@ -105,18 +106,21 @@ async def test_an_interrupted_agent_knows_what_was_heard_and_another_call_notice
         assert not calm.of_type("output_audio_buffer.cleared")
 
 
-async def test_a_listener_who_says_uh_huh_hears_the_story_go_on(tmp_path: Path) -> None:
-    microphone = Microphone().pause(5).say("tell me a story").pause(6).say("uh huh", "awb").pause(5)
+async def test_a_listener_who_nods_hears_the_story_go_on(tmp_path: Path) -> None:
+    microphone = (Microphone().pause(5).say("tell me a story").pause(4.5).say("yeah", "awb")
+                  .pause(3.5).say("right", "kal16").pause(3.5))
     async with running_server(tmp_path) as server, browser_call(server.url, microphone) as call:
         recording = await call.until_sample(microphone.length + RATE)
         await call.hang_up()
-    _, nod = recording.said(microphone)
-    assert spans(recording.agent[nod.start - RATE : nod.start]), "the story was not being told when the nod came"
-    # It may pause at the nod; it must be heard again within three seconds and for most of the rest.
-    after = spans(recording.agent[nod.end + RATE : nod.end + 4 * RATE])
-    assert sum(span.end - span.start for span in after) > RATE
-    assert not recording.of_type("duologue.reply.heard"), recording.dialogue()
-    assert all(event.body["response"]["status"] != "cancelled" for event in recording.of_type("response.done"))
+        _, *nods = recording.said(microphone)
+        for nod in nods:
+            assert spans(recording.agent[nod.start - RATE : nod.start]), "no story was being told when the nod came"
+            # It may pause at the nod, but soon goes on.
+            assert spans(recording.agent[nod.end : nod.end + 3 * RATE]), recording.dialogue()
+        assert not recording.of_type("output_audio_buffer.cleared"), recording.dialogue()
+        assert not recording.of_type("duologue.reply.heard"), recording.dialogue()
+        statuses = {event.body["response"]["status"] for event in recording.of_type("response.done")}
+        assert statuses <= {"completed"}, recording.dialogue()
 
 
 async def test_loss_and_jitter_cost_neither_units_nor_the_answer(tmp_path: Path) -> None:
