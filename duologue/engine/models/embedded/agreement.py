@@ -25,6 +25,8 @@ AGREED = 0.36
 _FIT_COUNTS = 0.2
 """How much more distance is allowed per unit of fit."""
 _FIT_RANGE = (-0.6, 1.0)
+_SURE_FIT = 10
+"""Phones from which fit counts in full."""
 _FIT_UNIT = 1000.0
 """Fit is counted in thousandths of the logarithm of the likelihood per frame of speech."""
 _CAUGHT = 0.5
@@ -165,8 +167,8 @@ def _compare(free: Hypothesis, ruled: Hypothesis, lexicon: Lexicon) -> _Candidat
     ours = lexicon.phones([heard.word for heard in fixed])
     theirs = lexicon.phones([heard.word for heard in free.words if heard not in inside])
     apart = distance(ours, theirs) / max(1, len(ours), len(theirs))
-    # Free speech fits anything.
-    fit = 0.0 if loop else _fit(free, ruled)
+    # Free speech fits anything, and a short noise fits some word.
+    fit = 0.0 if loop else _fit(free, ruled) * min(1.0, len(ours) / _SURE_FIT)
     return _Candidate(words, reading, apart, fit, loose=bool(inside) and inside[-1].word == words[-1])
 
 

@@ -27,7 +27,6 @@ from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.policy import (
     Answer,
     Sentence,
-    Trust,
     is_agreement,
     is_backchannel,
     joined,
@@ -46,8 +45,8 @@ _UNHEARD_S = 1.5
 """Time a new reply may take until it is audible; until then it is on its way."""
 _QUIET_S = 0.5
 """Silence of both before something is said unasked."""
-_MIN_SPOKEN_MS = 240
-"""Speech that is shorter and was not understood was no speech."""
+_MIN_SPOKEN_MS = 320
+"""What is shorter and was not understood was no speech."""
 _TURNS_KEPT = 16
 
 
@@ -181,7 +180,8 @@ class Mind:
             if sentence.words and (taken or is_backchannel(sentence.words)):
                 outputs.append(self._words(utterance))
             spoken_ms = utterance.spoken_units * self._unit_ms
-            if taken and sentence.words and (sentence.trust is not Trust.NONE or spoken_ms >= _MIN_SPOKEN_MS):
+            understood = utterance.understanding.parse is not None or " " in sentence.words
+            if taken and sentence.words and (understood or spoken_ms >= _MIN_SPOKEN_MS):
                 self._to_answer = joined(self._to_answer, sentence)
         elif taken and sentence.words and sentence.words != self._shown:
             self._shown = sentence.words

@@ -64,6 +64,8 @@ def judge(understanding: Understanding, spoken_ms: int, *, over: bool, settled: 
     if not stop and spoken_ms < LONG_MS and _is_nod_with_a_tail(words.split()):
         return Verdict.KEEPS if over else Verdict.UNDECIDED
     whole = understanding.parse
+    if whole is not None and whole.intent == "fragment":
+        whole = None
     count = len(understanding.words)
     # A single word that is no sentence is what decoders make of a cough.
     if understanding.trusted and (whole is not None or count > 1):

@@ -105,7 +105,7 @@ def test_a_sum_in_words_is_answered_with_its_result_in_words(left: int, operator
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from(sorted(grammar().words) + ["", "zebra", "7", "x1"]), max_size=8),
+@given(st.lists(st.sampled_from([*sorted(grammar().words), "", "zebra", "7", "x1"]), max_size=8),
        st.sampled_from(tuple(Trust)), st.lists(st.sampled_from(sorted(grammar().words)), max_size=3))
 def test_no_words_break_it(words: list[str], trust: Trust, caught: list[str]) -> None:
     talk = Talk()
@@ -120,7 +120,8 @@ def test_no_typed_text_breaks_it(text: str) -> None:
 
 
 @given(st.fractions(-1000, 1000), st.sampled_from((("mile", "kilometer"), ("foot", "inch"), ("pound", "gram"),
-                                                    ("fahrenheit", "celsius"), ("gallon", "liter"), ("hour", "second"))))
+                                                    ("fahrenheit", "celsius"), ("gallon", "liter"),
+                                                    ("hour", "second"))))
 def test_a_conversion_and_back_changes_nothing(number: Fraction, units: tuple[str, str]) -> None:
     there = convert_value(number, *units)
     assert there is not None

@@ -113,6 +113,6 @@ def test_a_rule_that_does_not_exist_is_refused() -> None:
 
 def test_free_words_give_way_to_what_follows_them() -> None:
     small = Grammar({}, {"tell": ["tell <any:whom> about <any:what>"]}, ["please"], ["please"], bare=())
-    parse = small.read("tell my old friend about his dog".split()).parse
+    parse = small.read(["tell", "my", "old", "friend", "about", "his", "dog"]).parse
     assert parse is not None
     assert dict(parse.slots) == {"whom": "my old friend", "what": "his dog"}

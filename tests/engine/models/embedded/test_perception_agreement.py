@@ -78,7 +78,7 @@ def test_free_words_that_are_a_sentence_of_the_dialogue_are_trusted(lexicon: Lex
 
 def test_free_speech_in_a_sentence_is_taken_from_the_free_words(lexicon: Lexicon) -> None:
     free = Hypothesis(tuple(Heard(word, 20 * i, 20 * i + 20)
-                            for i, word in enumerate("repeat after me good weather".split())), -1.0, 100)
+                            for i, word in enumerate(("repeat", "after", "me", "good", "weather"))), -1.0, 100)
     ruled = Hypothesis((Heard("repeat", 0, 20), Heard("after", 20, 40), Heard("me", 40, 60),
                         *(Heard("ph-g", 60 + 4 * i, 64 + 4 * i) for i in range(10))), -1.0, 100)
     result = understand(free, [ruled], 100, lexicon)
