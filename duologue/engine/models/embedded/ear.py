@@ -29,7 +29,7 @@ LONGEST_MS = 18_000
 """Length at which an utterance is ended whatever is said."""
 MEASURE_MS = 480
 """Speech from which a caller's channel is measured; less if the caller falls silent before."""
-_UNITS_AT_ONCE = 5
+_UNITS_AT_ONCE = 4
 """Units decoded in one go: those before the onset and its own, or some of what had to wait."""
 _SAMPLES_PER_FRAME = INPUT_RATE // FRAMES_PER_SECOND
 

@@ -139,16 +139,17 @@ class ChannelMeter:
 
 
 class Pool:
-    """Recognisers for all sessions of a stage, at most ``limit``."""
+    """Recognisers for all sessions of a stage: ``warm`` from the start, at most ``limit``."""
 
-    def __init__(self, lexicon: Lexicon, automaton: Automaton, limit: int) -> None:
+    def __init__(self, lexicon: Lexicon, automaton: Automaton, warm: int, limit: int) -> None:
         self._lexicon = lexicon
         self._automaton = automaton
         self._limit = limit
         self._count = 0
         self._free: list[Recogniser] = []
         self.meter = ChannelMeter(lexicon)
-        self.grow()
+        for _ in range(min(warm, limit)):
+            self.grow()
 
     def grow(self) -> None:
         """Load one more."""

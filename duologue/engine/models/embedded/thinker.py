@@ -52,7 +52,9 @@ class Options(Strict):
     seed: int = 0
     """Of dice, coins and the choice of phrases."""
     max_recognisers: int = Field(default=6, gt=0)
-    """Callers who can be listened to at the same moment; each takes about 75 MB."""
+    """Callers who can be listened to at the same moment; each takes about 80 MB."""
+    warm_recognisers: int = Field(default=2, gt=0)
+    """How many of them are loaded at the start; each later one holds the stage up for 0.3 s once."""
     frequent_words: int = Field(default=10_000, ge=1000)
     """Words of the language model that are kept."""
 
@@ -64,7 +66,8 @@ class Thinker:
         self._options = options
         self._unit_ms = unit_ms
         self._lexicon = Lexicon(grammar().words, options.frequent_words)
-        self._pool = Pool(self._lexicon, compile_grammar(grammar(), FREE_WORDS), options.max_recognisers)
+        self._pool = Pool(self._lexicon, compile_grammar(grammar(), FREE_WORDS), options.warm_recognisers,
+                          options.max_recognisers)
         self._inboxes: dict[str, deque[tuple[float, StageInput]]] = {}
         self._minds: dict[str, Mind] = {}
 

@@ -1,0 +1,136 @@
+"""A session of the thinker with a scripted ear, and what every one of its outputs must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+
+import numpy as np
+
+from duologue.engine.messages import (
+    CallerWords,
+    Decision,
+    HistoryItem,
+    Interrupt,
+    Open,
+    ReplyText,
+    StageOutput,
+    Unit,
+)
+from duologue.engine.models.embedded.agreement import NOTHING, Understanding
+from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
+from duologue.engine.models.embedded.dialogue.intents import grammar
+from duologue.engine.models.embedded.dialogue.policy import Sentence, Trust
+from duologue.engine.models.embedded.ear import Ear, Utterance
+from duologue.engine.models.embedded.lexicon import Lexicon
+from duologue.engine.models.embedded.mind import Mind
+
+UNIT_MS = 80
+SILENCE = np.zeros(1280, np.int16)
+
+
+class ScriptedEar(Ear):
+    """Hears what it is told: a list of words so far, one for each unit; the last one ends the utterance."""
+
+    def __init__(self) -> None:
+        self.utterance: Utterance | None = None
+        self.script: list[Understanding] = []
+        self.count = 0
+
+    def hear(self, unit: Unit, *, over_reply: bool) -> Utterance | None:
+        if not self.script:
+            return None
+        if self.utterance is None:
+            self.utterance = Utterance(self.count, unit.index, over_reply, unit.index)
+            self.count += 1
+        current = self.utterance
+        understanding = self.script.pop(0)
+        current.settled = understanding == current.understanding
+        current.understanding = understanding
+        current.spoken_units += 1
+        current.last_speech = unit.index
+        if not self.script:
+            current.ended = True
+            self.utterance = None
+        return current
+
+    def close(self) -> None:
+        self.utterance = None
+
+
+def whole(text: str) -> Understanding:
+    return Understanding(Sentence(text), grammar().read(text.split())) if text else NOTHING
+
+
+def untrusted(text: str) -> Understanding:
+    return Understanding(Sentence(text, Trust.NONE), NOTHING.reading)
+
+
+def growing(text: str, make: Callable[[str], Understanding] = whole) -> list[Understanding]:
+    """A word more every four units, and three units of silence."""
+    words = text.split()
+    return [make(" ".join(words[:i // 4 + 1])) for i in range(4 * len(words))] + [make(text)] * 3
+
+
+class Session:
+    def __init__(self, lexicon: Lexicon, *, greeting: str = "", history: tuple[HistoryItem, ...] = (),
+                 next_turn: int = 0, next_unit: int = 0, decided: int = 0) -> None:
+        self.ear = ScriptedEar()
+        self.dialogue = Dialogue("test", greeting)
+        self.epoch = 0
+        self.units = next_unit
+        self.mind = Mind(Open("s", 0, next_turn, next_unit, history=history, decided=decided), self.dialogue,
+                         self.ear, lexicon, UNIT_MS, lambda: datetime(2026, 11, 21, 14, 5))
+        self.texts: dict[int, str] = {}
+        self.whole: set[int] = set()
+        self.epochs: dict[int, int] = {}
+        self.seqs: dict[int, int] = {}
+        self.decisions: list[Decision] = []
+        self.words: list[CallerWords] = []
+
+    def unit(self, audible: bool = False) -> list[StageOutput]:
+        outputs = self.mind.hear(Unit(self.units, SILENCE, 0.0, 0, 1280 if audible else 0))
+        decisions = [output for output in outputs if isinstance(output, Decision)]
+        assert [decision.unit for decision in decisions] == [self.units]
+        assert decisions[0].epoch == self.epoch
+        self.decisions += decisions
+        self.units += 1
+        for output in outputs:
+            if isinstance(output, CallerWords):
+                self.words.append(output)
+            elif isinstance(output, ReplyText):
+                self.write(output)
+        return outputs
+
+    def write(self, piece: ReplyText) -> None:
+        turn = piece.fence.turn
+        assert piece.fence.epoch == self.epoch
+        assert self.epochs.setdefault(turn, self.epoch) == self.epoch, "a reply goes on in a later epoch"
+        assert turn >= max(self.texts, default=turn), "an older reply goes on"
+        assert piece.fence.seq == self.seqs.get(turn, 0)
+        assert turn not in self.whole
+        self.seqs[turn] = piece.fence.seq + 1
+        self.texts[turn] = self.texts.get(turn, "") + piece.text
+        if piece.last:
+            self.whole.add(turn)
+
+    def go(self, units: int, *, audible: bool = False) -> None:
+        for _ in range(units):
+            self.unit(audible)
+
+    def say(self, script: list[Understanding], *, audible: bool = False) -> None:
+        self.ear.script = list(script)
+        while self.ear.script:
+            self.unit(audible)
+
+    def cut(self, turn: int | None, heard: str = "") -> None:
+        self.epoch += 1
+        self.mind.interrupt(Interrupt("s", self.epoch, turn, heard))
+
+    @property
+    def last(self) -> str:
+        return self.texts[max(self.texts)]
+
+    @property
+    def yields(self) -> list[int]:
+        return [decision.unit for decision in self.decisions if decision.yields]
