@@ -183,7 +183,8 @@ class Mind:
             understood = utterance.understanding.parse is not None or " " in sentence.words
             if taken and sentence.words and (understood or spoken_ms >= _MIN_SPOKEN_MS):
                 self._to_answer = joined(self._to_answer, sentence)
-        elif taken and sentence.words and sentence.words != self._shown:
+        elif taken and utterance.understanding.trusted and sentence.words != self._shown:
+            # What only the language model hears so far is mostly wrong, and would flicker in the captions.
             self._shown = sentence.words
             outputs.append(self._words(utterance))
         return yields
