@@ -33,7 +33,7 @@ unit:
 
 web: node_modules/.installed
 	npx --no-install tsc --noEmit
-	node --test tests/web/*.test.js
+	node --test --test-reporter=dot tests/web/*.test.js
 
 docs: .venv/.dev
 	$(BIN)/python -m duologue.agent.diagram docs/architecture.md

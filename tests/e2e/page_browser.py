@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -42,6 +43,12 @@ class OpenPage:
         await expect(self.page.locator("html")).to_have_attribute("data-state", state)
         if text:
             await expect(self.page.locator("main")).to_contain_text(text)
+
+    async def until(self, expression: str) -> None:
+        """Wait until the JavaScript ``expression`` is true; waiting in the page itself would need its policy to allow eval."""
+        async with asyncio.timeout(LIMIT_S):
+            while not await self.page.evaluate(expression):  # noqa: ASYNC110 - nothing in the page tells us
+                await asyncio.sleep(0.05)
 
     async def call(self, count: int = 1) -> tuple[PeerCall, Script]:
         """Press the button that calls; gives the server's end when the call is live."""

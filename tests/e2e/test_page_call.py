@@ -226,9 +226,9 @@ async def test_the_chosen_microphone_is_used_at_once_and_remembered() -> None:
         chosen = await picker.locator("option").nth(1).get_attribute("value")
         assert chosen
         await picker.select_option(chosen)
-        await open_.page.wait_for_function("window.opened.length === 2")
+        await open_.until("window.opened.length === 2")
         assert await open_.page.evaluate("window.opened[1].track.getSettings().deviceId") == chosen
-        await open_.page.wait_for_function("window.opened[0].track.readyState === 'ended'")
+        await open_.until("window.opened[0].track.readyState === 'ended'")
         await call.until(lambda call: call.loudness > AUDIBLE, "the caller is heard")
 
         await open_.page.reload()
@@ -251,8 +251,8 @@ async def test_a_microphone_that_is_unplugged_is_replaced_by_the_systems_choice(
         call, _ = await open_.call()
         await open_.button("Mute").click()
         await open_.page.evaluate("window.opened[0].track.dispatchEvent(new Event('ended'))")
-        await open_.page.wait_for_function("window.opened.length === 2")
-        await open_.page.wait_for_function("window.opened[1].track.enabled === false")
+        await open_.until("window.opened.length === 2")
+        await open_.until("window.opened[1].track.enabled === false")
         await open_.button("Mute").click()
         await call.until(lambda call: call.loudness > AUDIBLE, "the caller is heard")
 
@@ -286,6 +286,6 @@ async def test_the_screen_stays_on_during_a_call_and_no_longer() -> None:
     async with open_page(init=spied) as open_:
         assert await open_.page.evaluate("window.lock") == "none"
         await open_.call()
-        await open_.page.wait_for_function("window.lock === 'held'")
+        await open_.until("window.lock === 'held'")
         await open_.button("Hang up").click()
-        await open_.page.wait_for_function("window.lock === 'released'")
+        await open_.until("window.lock === 'released'")

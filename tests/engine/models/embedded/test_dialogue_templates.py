@@ -51,14 +51,15 @@ def test_the_automaton_accepts_nothing_the_parser_does_not(words: list[str]) -> 
 
 @settings(deadline=None)
 @given(st.integers(0, 2**32), st.data())
-def test_every_beginning_of_a_sentence_is_open(seed: int, data: st.DataObject) -> None:
+def test_every_beginning_of_a_sentence_is_open_or_whole(seed: int, data: st.DataObject) -> None:
     match grammar().sentence:
         case Alt((Seq((lead, intents, _tail)), *_)):
             words = sentence(Seq((lead, intents)), random.Random(seed))
         case other:
             raise AssertionError(other)
     cut = data.draw(st.integers(0, len(words) - 1))
-    assert grammar().read(words[:cut]).open
+    reading = grammar().read(words[:cut])
+    assert reading.open or reading.parse is not None  # free words are whole after each of them
 
 
 @settings(max_examples=50, deadline=None)
