@@ -45,7 +45,7 @@ class OpenPage:
             await expect(self.page.locator("main")).to_contain_text(text)
 
     async def until(self, expression: str) -> None:
-        """Wait until the JavaScript ``expression`` is true; waiting in the page itself would need its policy to allow eval."""
+        """Wait until JavaScript is true; waiting in the page itself would need its policy to allow eval."""
         async with asyncio.timeout(LIMIT_S):
             while not await self.page.evaluate(expression):  # noqa: ASYNC110 - nothing in the page tells us
                 await asyncio.sleep(0.05)
