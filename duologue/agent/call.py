@@ -81,6 +81,7 @@ class Tally:
     interruptions: int = 0
     false_alarms: int = 0
     concealed_ms: int = 0
+    underruns: int = 0
 
 
 class Ear(Protocol):
@@ -186,6 +187,7 @@ class Call:
                 if transport is not None:
                     metrics.CALLS_LIVE.labels(transport=transport.name).dec()
                     metrics.CALLS.labels(transport=transport.name, outcome=self.outcome).inc()
+                self.tally.underruns = self._playout.underruns
                 self._log.info("call_ended", outcome=self.outcome, seconds=round(self._now / INPUT_RATE, 2),
                                **asdict(self.tally))
                 self._closed.set()
