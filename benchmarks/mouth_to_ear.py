@@ -35,7 +35,8 @@ def chirp() -> Sound:
     seconds = np.arange(CHIRP_MS * RATE // 1000) / RATE
     length = CHIRP_MS / 1000
     phase = 2 * np.pi * (500 * seconds + 2000 * seconds**2 / (2 * length))
-    return (0.4 * np.hanning(seconds.size) * np.sin(phase)).astype(np.float32)
+    tone: Sound = (0.4 * np.hanning(seconds.size) * np.sin(phase)).astype(np.float32)
+    return tone
 
 
 def script(chirps: int) -> Microphone:

@@ -28,7 +28,8 @@ def voiced(seconds: float, seed: int = 1) -> Pcm:
     noise = np.convolve(random.standard_normal(count + 8), np.ones(8) / 8, "valid")[:count]
     knots = np.arange(0, count + 800, 800)
     swell = np.interp(np.arange(count), knots, random.uniform(0.1, 1, knots.size))
-    return (noise * swell * 12_000).astype(np.int16)
+    pcm: Pcm = (noise * swell * 12_000).astype(np.int16)
+    return pcm
 
 
 def frames_of(pcm: Pcm) -> list[Pcm]:
