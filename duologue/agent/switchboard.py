@@ -1,19 +1,38 @@
-"""Holds the calls: makes one for each offer, ends them, says how the server is."""
+"""Holds the calls: every door has them made here, the same way, and here they end; says how the server is."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, Protocol
 
 from duologue import metrics
 from duologue.agent.call import Call
 from duologue.agent.config import ConversationConfig
 from duologue.agent.http.host import PartHealth, new_call_id
 from duologue.agent.media.vad import VoiceActivity
+from duologue.agent.transports.base import CallMedia, Transport
 from duologue.agent.transports.sdp import read_offer
 from duologue.agent.transports.webrtc import WebRtcTransport, check_media
 from duologue.engine import Engine, Refused
+
+MakeTransport = Callable[[CallMedia], Awaitable[Transport]]
+"""Brings up what carries a call's media. Whatever it raises, it leaves nothing behind; until it has returned, it tells
+the call neither ``connected`` nor ``gone``."""
+
+
+class Door(Protocol):
+    """Where calls come from besides the page: a SIP endpoint, a room service."""
+
+    @property
+    def name(self) -> str:
+        """Its part's name in ``/healthz``."""
+
+    def health(self) -> PartHealth:
+        """Whether callers can come in through it."""
+
+    async def close(self) -> None:
+        """Let nobody in any more and free everything; its calls are over when this is called. Idempotent."""
 
 
 class Switchboard:
@@ -23,33 +42,58 @@ class Switchboard:
         self._engine = engine
         self._conversation = conversation
         self._calls: dict[str, Call] = {}
+        self._doors: list[Door] = []
 
     @property
     def models(self) -> Sequence[str]:
         """The one pipeline that is served."""
         return (self._engine.config.name,)
 
-    async def offer(self, sdp: str, session: Mapping[str, Any] | None, ticket: str | None) -> tuple[str, str]:
-        """Answer an offer; see ``CallHost``. Whatever fails or is cancelled, nothing is left behind."""
-        read_offer(sdp)  # a bad offer must not cost anybody a place
-        instructions = (session or {}).get("instructions")
+    def add(self, door: Door) -> None:
+        """Count ``door`` among the parts of the server, and close it with them."""
+        self._doors.append(door)
+
+    async def take(self, call_id: str, make_transport: MakeTransport, *, wishes: Mapping[str, Any] | None = None,
+                   ticket: str | None = None) -> Call:
+        """Make a call for whoever waits at a door: how every transport gets its calls.
+
+        Opens an engine session (``ticket`` is a place in its queue, ``wishes`` the caller's session object, whose
+        ``instructions`` the session is given), has ``make_transport`` bring up the media for the new call, and
+        starts it. Raises ``Refused`` and what ``make_transport`` raises; whatever fails or is cancelled, nothing is
+        left behind.
+        """
+        wishes = wishes or {}
+        instructions = wishes.get("instructions")
         try:
             opened = self._engine.open(instructions=instructions if isinstance(instructions, str) else "",
                                        ticket=ticket)
         except Refused as refused:
             metrics.REFUSALS.labels(reason=refused.reason).inc()
             raise
-        call_id = new_call_id()
         try:
             call = Call(call_id, opened, self._engine.config, self._conversation,
-                        VoiceActivity(self._conversation.vad), wishes=session or {}, on_end=self._forget)
-            transport = WebRtcTransport(call_id)
-            answer = await transport.accept(sdp, call)
+                        VoiceActivity(self._conversation.vad), wishes=wishes, on_end=self._forget)
+            transport = await make_transport(call)
         except BaseException:
             await opened.close()
             raise
         self._calls[call_id] = call
         call.start(transport)
+        return call
+
+    async def offer(self, sdp: str, session: Mapping[str, Any] | None, ticket: str | None) -> tuple[str, str]:
+        """Answer a browser's offer; see ``CallHost``."""
+        read_offer(sdp)  # a bad offer must not cost anybody a place
+        call_id = new_call_id()
+        answer = ""
+
+        async def accept(media: CallMedia) -> Transport:
+            nonlocal answer
+            transport = WebRtcTransport(call_id)
+            answer = await transport.accept(sdp, media)
+            return transport
+
+        await self.take(call_id, accept, wishes=session, ticket=ticket)
         return call_id, answer
 
     def _forget(self, call: Call) -> None:
@@ -65,11 +109,11 @@ class Switchboard:
         return True
 
     def health(self) -> Mapping[str, PartHealth]:
-        """Every stage by its name, and whether a browser could be answered at all."""
+        """Every stage and every door by its name, and whether a browser could be answered at all."""
         parts = {stage: PartHealth(process.up, process.detail)
                  for process in self._engine.health().values() for stage in process.stages}
         fault = check_media()
-        return {**parts, "media": PartHealth(not fault, fault)}
+        return {**parts, **{door.name: door.health() for door in self._doors}, "media": PartHealth(not fault, fault)}
 
     async def drain(self) -> None:
         """Wait until the last call is over; no new one is taken."""
@@ -77,9 +121,13 @@ class Switchboard:
         await asyncio.gather(*(call.wait_closed() for call in list(self._calls.values())))
 
     async def close(self) -> None:
-        """End every call, then the engine."""
+        """End every call, then the doors, then the engine."""
         calls = list(self._calls.values())
         for call in calls:
             call.hang_up("server stopped")
         await asyncio.gather(*(call.wait_closed() for call in calls))
-        await self._engine.close()
+        try:
+            for door in self._doors:
+                await door.close()
+        finally:
+            await self._engine.close()

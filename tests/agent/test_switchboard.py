@@ -10,10 +10,12 @@ import pytest
 from aiortc import RTCConfiguration, RTCPeerConnection
 
 from duologue.agent.config import ConversationConfig
+from duologue.agent.http.host import PartHealth
 from duologue.agent.switchboard import Switchboard
+from duologue.agent.transports.base import CallMedia, Transport
 from duologue.agent.transports.sdp import BadOffer
 from duologue.engine import Engine, Refused
-from tests.agent.test_call import PIPELINE, ScriptedSession
+from tests.agent.test_call import PIPELINE, FakeTransport, ScriptedSession
 
 pytestmark = pytest.mark.component
 
@@ -120,3 +122,59 @@ async def test_closing_ends_every_call() -> None:
         await board.offer(await an_offer(), None, None)
     await asyncio.gather(board.close(), board.drain())
     assert engine.held == 0
+
+
+async def test_a_door_s_call_is_made_and_ended_like_a_browser_s() -> None:
+    engine = FakeEngine()
+    board = board_of(engine)
+    transport = FakeTransport()
+
+    async def bring_up(media: CallMedia) -> Transport:
+        assert media.output_rate == PIPELINE.output_rate
+        return transport
+
+    call = await board.take("sip_1", bring_up, wishes={"instructions": "be brief"})
+    assert engine.instructions == ["be brief"]
+    call.gone("hung up")
+    await call.wait_closed()
+    assert (engine.held, transport.closed) == (0, 1)
+    assert not await board.hang_up("sip_1")
+
+
+async def test_a_transport_that_cannot_be_brought_up_costs_no_session() -> None:
+    engine = FakeEngine()
+
+    async def fail(_media: CallMedia) -> Transport:
+        raise ConnectionError("nobody answered")
+
+    with pytest.raises(ConnectionError):
+        await board_of(engine).take("sip_1", fail)
+    assert (len(engine.sessions), engine.held) == (1, 0)
+
+
+async def test_a_door_is_a_part_of_the_server_and_is_closed_after_its_calls() -> None:
+    engine = FakeEngine()
+    board = board_of(engine)
+    order: list[str] = []
+
+    class Shut(FakeTransport):
+        async def close(self) -> None:
+            order.append("call")
+
+    class Gate:
+        name = "gate"
+
+        def health(self) -> PartHealth:
+            return PartHealth(False, "the gate is stuck")
+
+        async def close(self) -> None:
+            order.append("gate")
+
+    async def bring_up(_media: CallMedia) -> Transport:
+        return Shut()
+
+    board.add(Gate())
+    await board.take("gate_1", bring_up)
+    assert board.health()["gate"] == PartHealth(False, "the gate is stuck")
+    await board.close()
+    assert order == ["call", "gate"]
