@@ -27,21 +27,37 @@ class StageConfig(Strict):
 
 
 class EdgeConfig(Strict):
-    """A connector between two stages."""
+    """A connector between two stages.
+
+    ``local`` joins stages of one process, ``shm`` stages of two processes by shared memory, ``socket`` by way of the
+    hub: the slowest, which carries text and codec frames only, and after which the talker can be rebuilt alone.
+    """
 
     source: str
     target: str
-    connector: Literal["local", "socket"]
+    connector: Literal["local", "shm", "socket"]
     capacity: int = Field(default=64, gt=0)
     """Messages that may wait for one session before its producer is held back."""
 
 
 class ChunkingConfig(Strict):
-    """How codec frames are cut into chunks for the codec stage; all figures in codec frames."""
+    """How codec frames are cut into chunks for the codec stage; all figures in codec frames.
+
+    With ``codec_chunk_ramp`` chunks after the first grow from ``initial_codec_chunk_frames`` to ``codec_chunk_frames``
+    no faster than playback allows by the real-time factor measured in the reply; without it they grow at once.
+    """
 
     initial_codec_chunk_frames: int = Field(default=2, gt=0)
     codec_chunk_frames: int = Field(default=10, gt=0)
     codec_left_context_frames: int = Field(default=0, ge=0)
+    codec_chunk_ramp: bool = True
+
+
+class ProcessConfig(Strict):
+    """A stage process, by its name in the stages."""
+
+    replicas: int = Field(default=1, gt=0)
+    """Processes of this kind. A session is on one of them and moves to another when its own dies."""
 
 
 class AdmissionConfig(Strict):
@@ -75,6 +91,10 @@ class PipelineConfig(Strict):
     """Sample rate of the codec stage's waveform, in Hz (the rates Opus codes, RFC 6716 section 2)."""
     stages: tuple[StageConfig, ...]
     edges: tuple[EdgeConfig, ...] = ()
+    processes: dict[str, ProcessConfig] = Field(default_factory=dict)
+    """Settings of the stage processes; one that is not named here has the defaults."""
+    async_chunk: bool = True
+    """Whether a stage's output goes to the next as it comes; if not, each reply's when it is whole."""
     chunking: ChunkingConfig = ChunkingConfig()
     admission: AdmissionConfig = AdmissionConfig()
     supervision: SupervisionConfig = SupervisionConfig()
@@ -108,10 +128,13 @@ class PipelineConfig(Strict):
                     raise ValueError(f"edge {edge.source} -> {edge.target}: there is no stage named {end!r}")
             together = process[edge.source] == process[edge.target]
             if together != (edge.connector == "local"):
-                want = "local" if together else "socket"
+                want = "'local'" if together else "'shm' or 'socket'"
                 raise ValueError(f"edge {edge.source} -> {edge.target}: its stages are "
                                  f"{'in one process' if together else 'in two processes'}, "
-                                 f"so its connector must be {want!r}")
+                                 f"so its connector must be {want}")
+        unknown = sorted(set(self.processes) - set(process.values()))
+        if unknown:
+            raise ValueError(f"processes: no stage is in a process named {', '.join(unknown)}")
         chain = [(a.name, b.name) for a, b in zip(self.stages, self.stages[1:], strict=False)]
         if [(edge.source, edge.target) for edge in self.edges] != chain:
             raise ValueError("edges must join the stages in their order: "

@@ -59,6 +59,8 @@ class Decision:
 
     ``yields`` says that the thinker gives up the floor: whatever of the reply has not been played yet should
     not be. ``work_s`` is the time in seconds the unit took, from its arrival at the stage to its decision.
+    ``tokens`` are what a model that thinks in tokens answered the unit with; its journal holds them, so that a
+    rebuilt stage can be given them instead of asking again.
     """
 
     session: str
@@ -68,6 +70,7 @@ class Decision:
     choice: Choice
     yields: bool = False
     work_s: float = 0.0
+    tokens: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +89,25 @@ class CallerWords:
     last_unit: int
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Conditioning:
+    """What a talker is conditioned on beside the text: token ids, int32 (n,), and the thinker's hidden states of them.
+
+    ``rows`` is float32 (n, hidden_size): row i is the state after token i was fed. ``ends`` is, of each token, where
+    its text ends in the reply's whole text, int32 (n,).
+    """
+
+    tokens: NDArray[np.int32]
+    rows: NDArray[np.float32]
+    ends: NDArray[np.int32]
+
+
 @dataclass(frozen=True, slots=True)
 class ReplyText:
     """A piece of a reply's text; ``start`` is its first character's place in the reply's whole text.
 
-    ``rate`` is how fast it should be said: 1 is the voice's own pace, 0.5 half as fast.
+    ``rate`` is how fast it should be said: 1 is the voice's own pace, 0.5 half as fast. ``conditioning`` goes to the
+    next stage over an edge that joins the two directly, and nowhere else.
     """
 
     fence: Fence
@@ -98,6 +115,7 @@ class ReplyText:
     text: str
     last: bool = False
     rate: float = 1.0
+    conditioning: Conditioning | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +132,11 @@ class TextSpan:
 class CodecFrames:
     """Codec frames of a reply, shape (frames, width), and the spans of text they speak.
 
-    Sample positions in ``spans`` count from the start of the reply's audio, at the codec's output rate.
+    A frame is float32 parameters or int32 codes, one a codebook. Sample positions in ``spans`` count from the start of the reply's audio, at the codec's output rate.
     """
 
     fence: Fence
-    frames: NDArray[np.float32]
+    frames: NDArray[np.float32] | NDArray[np.int32]
     spans: tuple[TextSpan, ...] = ()
     last: bool = False
 
@@ -204,13 +222,23 @@ HistoryItem = CallerSaid | AgentSaid
 
 
 @dataclass(frozen=True, slots=True)
+class Decided:
+    """What a model that thinks in tokens answered unit ``unit`` with, in reply ``turn`` if it spoke."""
+
+    unit: int
+    turn: int
+    tokens: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Open:
     """Start a session in a stage, or rebuild it from its journal.
 
     ``next_unit`` is the index of the first unit that will be given. Units before ``decided`` are replayed for
     what was heard in them: their decisions are made, and nothing new is to be said in answer to them. A
     history that ends in an open reply is gone on with: the text of turn ``turn`` where ``text`` ends. Numbers
-    of utterances, and of the messages of a reply, start from 0 again.
+    of utterances, and of the messages of a reply, start from 0 again. ``outputs`` are the answers to the replayed
+    units that have theirs, as they were given: a reply that was cut later is in ``history`` as it was heard.
     """
 
     session: str
@@ -221,6 +249,7 @@ class Open:
     voice: str = ""
     history: tuple[HistoryItem, ...] = ()
     decided: int = 0
+    outputs: tuple[Decided, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

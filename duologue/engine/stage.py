@@ -7,7 +7,8 @@ bounded slice of work for every session that is ready. The loop around it is in 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from duologue.engine.config import PipelineConfig
 from duologue.engine.messages import StageInput, StageOutput
@@ -31,6 +32,44 @@ class Stage(Protocol):
     @property
     def ready(self) -> bool:
         """Whether ``step`` has anything to do."""
+
+
+@runtime_checkable
+class SelfWaking(Protocol):
+    """A stage that can become ready without a message, because work goes on elsewhere."""
+
+    @property
+    def wake_fd(self) -> int | None:
+        """A descriptor that becomes readable then; ``step`` makes it unreadable again. None when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class KvBudget:
+    """What a stage process can hold of its sessions' KV: ``positions`` in all, at most ``session_positions`` each.
+
+    ``sessions`` is how many may hold KV at once.
+    """
+
+    positions: int
+    session_positions: int
+    sessions: int
+
+
+@runtime_checkable
+class HoldsKv(Protocol):
+    """A stage whose sessions hold KV: no more are admitted than it can hold."""
+
+    @property
+    def kv_budget(self) -> KvBudget:
+        """Constant from the moment the stage was created."""
+
+
+@runtime_checkable
+class Closing(Protocol):
+    """A stage that holds more than memory."""
+
+    def close(self) -> None:
+        """Free it, as the process ends in good order; idempotent."""
 
 
 class StageFactory(Protocol):

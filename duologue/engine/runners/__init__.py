@@ -1,0 +1,1 @@
+"""Runners: what executes an autoregressive model for many resumable sessions at once."""

@@ -1,0 +1,174 @@
+"""The one interface behind which every runner lives: what executes an autoregressive model for many sessions.
+
+A session is a sequence of positions, each a token or an embedding row. A runner holds the KV of a beginning of it,
+and that is a cache: whoever submits a segment says how much of it still counts (``keep``), what follows it, and how
+to go on from there. An interruption, a slide of the window, a move to another replica are all a smaller ``keep`` and
+more to prefill.
+
+A runner samples a segment's last token and does not feed it: its KV is only computed when a later segment brings the
+token back. ``Generated.cached`` says where that segment starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.float32]
+"""Embedding rows or hidden states, shape (n, hidden_size)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """Positions given as token ids."""
+
+    ids: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Embeddings:
+    """Positions given as rows of the model's input embedding space, float32 (n, hidden_size).
+
+    ``key`` is a hash of the content: pieces with the same key are the same, for a prefix cache too.
+    """
+
+    rows: Rows
+    key: bytes
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+Piece = Tokens | Embeddings
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """How one segment's tokens are chosen; the segment ends with a token of ``stop`` or the ``max_tokens``-th.
+
+    ``forbidden`` are never chosen. If ``first`` is not empty the first token is one of these. ``bias`` adds to
+    logits, before the temperature. ``at_budget`` is the token forced as the ``max_tokens``-th. Temperature 0 is
+    greedy, and only then do all runners choose the same. ``repetition_penalty`` (as in CTRL, arXiv 1909.05858)
+    covers the segment's own tokens and the last ``repetition_window`` tokens before them given in ``recent``.
+    """
+
+    max_tokens: int
+    stop: frozenset[int] = frozenset()
+    temperature: float = 0.0
+    top_k: int = 0
+    top_p: float = 1.0
+    repetition_penalty: float = 1.0
+    recent: tuple[int, ...] = ()
+    forbidden: tuple[int, ...] = ()
+    first: tuple[int, ...] = ()
+    bias: tuple[tuple[int, float], ...] = ()
+    at_budget: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Cut the session's sequence to its first ``keep`` positions, add ``pieces``, then generate.
+
+    Without ``sampling`` nothing is generated: the pieces are only prefilled, and at least one position is given.
+    ``hidden`` asks for hidden states: of no position, of those of the tokens generated in this segment that were
+    fed, or of every position computed in it. A session is opened by its first segment, with ``keep`` 0.
+    """
+
+    session: str
+    keep: int
+    pieces: tuple[Piece, ...]
+    sampling: Sampling | None
+    hidden: Literal["none", "generated", "all"] = "none"
+
+
+class Finish(Enum):
+    """Why a segment is over."""
+
+    STOP = "stop"
+    """A token of ``stop`` was chosen, or there was nothing to generate."""
+    LENGTH = "length"
+    """``max_tokens`` were chosen."""
+    INTERRUPTED = "interrupted"
+    FAILED = "failed"
+    """The runner could not do it; the session holds nothing any more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Generated:
+    """What came of a segment since its last ``Generated``: deltas only.
+
+    ``rows`` are hidden states of the positions from ``first_row`` on (absolute, in the session's sequence), as far
+    as they were asked for. With ``finish`` the segment is over, and ``cached`` is how many positions of the
+    session's sequence, ``pieces`` and fed tokens included, the KV holds now.
+    """
+
+    session: str
+    tokens: tuple[int, ...] = ()
+    first_row: int = 0
+    rows: Rows | None = None
+    finish: Finish | None = None
+    cached: int = 0
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Capacity:
+    """What a runner can hold.
+
+    ``positions`` is the KV of all sessions together, handed out in blocks of ``block`` positions; ``max_length`` the
+    longest single session; ``max_sessions`` how many may hold KV at once, whether they run or are parked.
+    """
+
+    positions: int
+    block: int
+    max_length: int
+    max_sessions: int
+    hidden_size: int
+    vocabulary: int
+
+
+class Runner(Protocol):
+    """An autoregressive model and the KV of its sessions. One segment of a session at a time.
+
+    Not thread-safe; whoever holds it calls ``step`` while ``ready``. It trusts its caller with ``capacity``: what
+    would overflow it is kept away from it by ``runners.sessions``.
+    """
+
+    @property
+    def capacity(self) -> Capacity:
+        """What it can hold; constant."""
+
+    def keepable(self, session: str, positions: int) -> int:
+        """How many of the session's first ``positions`` a segment may ``keep``: at most that many, maybe none."""
+
+    def submit(self, segment: Segment) -> None:
+        """Take a segment; raises ``ValueError`` when the session has one already or ``keep`` is not keepable."""
+
+    def interrupt(self, session: str) -> None:
+        """Stop generating for the session: its segment finishes as ``INTERRUPTED`` with what it has; idempotent."""
+
+    def drop(self, session: str) -> None:
+        """Give back all the session holds, at once; nothing more is said of it. Idempotent."""
+
+    def step(self) -> Sequence[Generated]:
+        """Do one slice of work, batched over the sessions that have a segment; returns what came of it, in order."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether ``step`` has anything to do now."""
+
+    @property
+    def wake_fd(self) -> int | None:
+        """A descriptor that becomes readable when ``ready`` turns true by itself; None when it never does."""
+
+    def close(self) -> None:
+        """Free everything; idempotent."""
