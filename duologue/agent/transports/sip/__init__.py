@@ -1,0 +1,1 @@
+"""An embedded telephone endpoint: SIP signalling and RTP media."""
