@@ -132,7 +132,8 @@ class TextSpan:
 class CodecFrames:
     """Codec frames of a reply, shape (frames, width), and the spans of text they speak.
 
-    A frame is float32 parameters or int32 codes, one a codebook. Sample positions in ``spans`` count from the start of the reply's audio, at the codec's output rate.
+    A frame is float32 parameters or int32 codes, one a codebook. Sample positions in ``spans`` count from the start
+    of the reply's audio, at the codec's output rate.
     """
 
     fence: Fence
