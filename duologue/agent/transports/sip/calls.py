@@ -182,8 +182,8 @@ class SipCall(Protocol):
     async def transfer(self, target: str) -> TransferOutcome:
         """Ask the other end to call ``target`` instead (blind transfer by REFER) and wait for what comes of it.
 
-        The call goes on meanwhile; whoever asked hangs up. If the other end hangs up before it told the outcome, that is
-        a 200 if it had taken the REFER. Raises ``BadTarget``, ``CallEnded``.
+        The call goes on meanwhile; whoever asked hangs up. If the other end hangs up before it told the outcome, that
+        is a 200 if it had taken the REFER. Raises ``BadTarget``, ``CallEnded``.
         """
 
     def hang_up(self) -> None:
