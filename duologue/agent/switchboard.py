@@ -31,6 +31,9 @@ class Door(Protocol):
     def health(self) -> PartHealth:
         """Whether callers can come in through it."""
 
+    def drain(self) -> None:
+        """Let nobody in any more; calls that live go on."""
+
     async def close(self) -> None:
         """Let nobody in any more and free everything; its calls are over when this is called. Idempotent."""
 
@@ -117,6 +120,8 @@ class Switchboard:
 
     async def drain(self) -> None:
         """Wait until the last call is over; no new one is taken."""
+        for door in self._doors:
+            door.drain()
         await self._engine.drain()
         await asyncio.gather(*(call.wait_closed() for call in list(self._calls.values())))
 

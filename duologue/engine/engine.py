@@ -39,6 +39,8 @@ class Load:
     period_s: float
     sessions: int
     waiting: int
+    has_room: bool
+    """Whether one more session would be admitted, were nobody waiting."""
 
 
 class Engine:
@@ -106,7 +108,7 @@ class Engine:
     def load(self) -> Load:
         """How busy the engine is."""
         return Load(self._admission.p99_s, self.config.unit_s, self._admission.sessions,
-                    self._admission.waiting)
+                    self._admission.waiting, self._admission.has_room)
 
     async def drain(self) -> None:
         """Take no new session and return when the last one is over."""
