@@ -167,6 +167,9 @@ async def test_a_door_is_a_part_of_the_server_and_is_closed_after_its_calls() ->
         def health(self) -> PartHealth:
             return PartHealth(False, "the gate is stuck")
 
+        def drain(self) -> None:
+            order.append("drain")
+
         async def close(self) -> None:
             order.append("gate")
 
@@ -176,5 +179,9 @@ async def test_a_door_is_a_part_of_the_server_and_is_closed_after_its_calls() ->
     board.add(Gate())
     await board.take("gate_1", bring_up)
     assert board.health()["gate"] == PartHealth(False, "the gate is stuck")
+    draining = asyncio.ensure_future(board.drain())
+    await asyncio.sleep(0)
+    assert order == ["drain"]
     await board.close()
-    assert order == ["call", "gate"]
+    await draining
+    assert order == ["drain", "call", "gate"]
