@@ -36,7 +36,7 @@ class StreamFramer:
             if self._buffer.startswith(PING):
                 del self._buffer[:4]
                 return PING
-            if len(self._buffer) < 4 and PING.startswith(self._buffer):
+            if len(self._buffer) < 4 and PING.startswith(bytes(self._buffer)):
                 return None  # the second half of a ping may follow; a lone CRLF before a message is skipped below
             del self._buffer[:2]
         if len(self._buffer) < self._needed:

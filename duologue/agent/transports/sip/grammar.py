@@ -20,7 +20,8 @@ _HOST_PORT = re.compile(rf"\s*(?P<host>{_HOST.pattern})\s*(?::\s*(?P<port>\d{{1,
 _VIA = re.compile(rf"\s*SIP\s*/\s*2\.0\s*/\s*(?P<transport>{TOKEN})\s+(?P<rest>.+)", re.IGNORECASE)
 _CSEQ = re.compile(rf"(?P<number>\d{{1,10}})\s+(?P<method>{TOKEN})")
 _USER = re.compile(r"[A-Za-z0-9\-_.!~*'()&=+$,;?/%#]+")
-_AUTH_PARAM = re.compile(rf'[\s,]*(?P<name>{TOKEN})\s*=\s*(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s,"]+))\s*(?=,|$)')
+_AUTH_PARAM = re.compile(rf'[\s,]*(?P<name>{TOKEN})\s*=\s*'
+                         r'(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<plain>[^\s,"]+))\s*(?=,|$)')
 
 CSEQ_LIMIT = 2 ** 31
 """RFC 3261 section 8.1.1.5: sequence numbers are less than 2**31."""
