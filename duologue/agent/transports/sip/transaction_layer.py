@@ -69,9 +69,9 @@ class ClientTransaction:
         """What was sent."""
         return self.machine.request
 
-    def abandon(self) -> None:
-        """Forget it: no response is passed on any more."""
-        self.on_response = _ignore
+    def limit_to(self, seconds: float) -> None:
+        """End it in so many seconds if there is no final response until then, as if it had timed out."""
+        self._layer.limit(self, seconds)
 
 
 class ServerTransaction:
@@ -81,6 +81,8 @@ class ServerTransaction:
         self._layer = layer
         self.machine = machine
         self.hop = hop
+        self.on_cancel: Callable[[], None] = _nothing
+        """Called when the other end cancels it."""
 
     @property
     def request(self) -> Request:
@@ -98,6 +100,9 @@ class ServerTransaction:
 
 
 Key = tuple[str, ...]
+
+_OPEN = (State.CALLING, State.TRYING, State.PROCEEDING)
+"""The states of a client without a final response."""
 
 
 class TransactionLayer:
@@ -129,7 +134,7 @@ class TransactionLayer:
             raise Full("too many SIP transactions are under way")
         make = InviteClient if request.method == "INVITE" else NonInviteClient
         client = ClientTransaction(self, make(request, hop.reliable), hop, on_response)
-        key = (top_via(request).parameters.get("branch") or "", request.method)
+        key = _client_key(request)
         self._clients[key] = client
         self._run_client(key, client, client.machine.start(self._clock.time()))
         return client
@@ -138,7 +143,7 @@ class TransactionLayer:
         """Take a message that ``read_message`` read."""
         now = self._clock.time()
         if isinstance(message, Response):
-            key: Key = (top_via(message).parameters.get("branch") or "", cseq_of(message).method)
+            key = _client_key(message)
             client = self._clients.get(key)
             if client is not None:
                 self._run_client(key, client, client.machine.receive(message, now))
@@ -171,9 +176,20 @@ class TransactionLayer:
     def unreachable(self, hop: Hop) -> None:
         """A connection could not be made, or was lost: what waits for a response by it fails."""
         for key, client in list(self._clients.items()):
-            if client.hop == hop and client.machine.state in (State.CALLING, State.TRYING, State.PROCEEDING):
+            if client.hop == hop and client.machine.state in _OPEN:
                 self._drop(self._clients, key, client.machine)
                 client.on_response(reply(client.request, 503, "Unreachable"))
+
+    def limit(self, client: ClientTransaction, seconds: float) -> None:
+        """See ``ClientTransaction.limit_to``."""
+        key = _client_key(client.request)
+
+        def give_up() -> None:
+            if self._clients.get(key) is client and client.machine.state in _OPEN:
+                self._drop(self._clients, key, client.machine)
+                client.on_response(reply(client.request, 408, "No Response"))
+
+        self._clock.call_at(self._clock.time() + seconds, give_up)
 
     def close(self) -> None:
         """Stop all timers and forget everything."""
@@ -218,6 +234,11 @@ class TransactionLayer:
             timer.cancel()
 
 
+def _client_key(message: Request | Response) -> Key:
+    """Section 17.1.3: the branch is ours and unique; a CANCEL has its INVITE's."""
+    return top_via(message).parameters.get("branch") or "", cseq_of(message).method
+
+
 def _server_key(request: Request, method: str = "") -> Key:
     """What all copies of a request have in common, and an INVITE with its ACK."""
     method = method or ("INVITE" if request.method == "ACK" else request.method)
@@ -231,5 +252,5 @@ def _server_key(request: Request, method: str = "") -> Key:
             method)
 
 
-def _ignore(_response: Response) -> None:
+def _nothing() -> None:
     pass
