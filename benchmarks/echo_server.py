@@ -56,6 +56,9 @@ class EchoMedia:
     def receive(self, message: str) -> None:
         """An echo takes no messages."""
 
+    def dtmf(self, key: str) -> None:
+        """An echo has no keys."""
+
     def connected(self) -> None:
         """Nothing begins."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
@@ -262,6 +263,11 @@ class Call:
             self._awaiting_reply_since = None
             metrics.VOICE_TO_VOICE_SECONDS.observe(waited / INPUT_RATE)
             self._projection.ours(ev.LatencyEvent(kind="voice_to_voice", ms=waited // _PER_MS))
+
+    def dtmf(self, key: str) -> None:
+        """Take a key of a telephone."""
+        if self._conversation.state is not State.ENDED:
+            self._projection.key_pressed(key, int(time.time()))
 
     def receive(self, message: str) -> None:
         """Take a message from the control channel."""

@@ -1,7 +1,7 @@
 """Everything between a unit and a chunk of PCM. These names are its whole public face."""
 
 from duologue.engine.config import ConfigError, PipelineConfig
-from duologue.engine.engine import Engine
+from duologue.engine.engine import Engine, Load
 from duologue.engine.messages import (
     INPUT_RATE,
     CallerText,
@@ -33,6 +33,7 @@ __all__ = [
     "EngineSession",
     "Fence",
     "Health",
+    "Load",
     "Overrun",
     "Pcm",
     "PipelineConfig",

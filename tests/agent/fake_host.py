@@ -63,6 +63,7 @@ class EchoCall:
         self._heard: deque[int] = deque(maxlen=16_000)
         self.messages: list[str] = []
         self.up = asyncio.Event()
+        self.keys: list[str] = []
         self.reasons: list[str] = []
 
     def feed(self, pcm: Pcm, concealed: int = 0) -> None:
@@ -76,6 +77,9 @@ class EchoCall:
 
     def receive(self, message: str) -> None:
         self.messages.append(message)
+
+    def dtmf(self, key: str) -> None:
+        self.keys.append(key)
 
     def connected(self) -> None:
         self.up.set()

@@ -272,6 +272,17 @@ async def test_typed_text_reaches_the_thinker_and_bad_text_is_refused() -> None:
     assert len(scene.session.units) == 1
 
 
+async def test_a_telephones_keys_are_told_as_long_as_the_call_lives() -> None:
+    scene = Scene()
+    scene.call.dtmf("4")
+    scene.call.dtmf("#")
+    scene.call.gone("hung up")
+    scene.call.dtmf("5")
+    told = [event for event in scene.transport.sent if event["type"] == "input_audio_buffer.dtmf_event_received"]
+    assert [event["event"] for event in told] == ["4", "#"]
+    assert all(isinstance(event["received_at"], int) for event in told)
+
+
 async def test_the_callers_words_and_latency_are_told() -> None:
     scene = Scene()
     scene.onset()

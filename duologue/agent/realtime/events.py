@@ -150,6 +150,14 @@ class SpeechStopped(ServerEvent):
     audio_end_ms: int
 
 
+class DtmfReceived(ServerEvent):
+    """The caller pressed a key on a telephone; ``received_at`` is in seconds of Unix time."""
+
+    type: Literal["input_audio_buffer.dtmf_event_received"] = "input_audio_buffer.dtmf_event_received"
+    event: str
+    received_at: int
+
+
 class Committed(ServerEvent):
     """The caller's utterance is an item of the conversation now."""
 

@@ -138,6 +138,10 @@ class Projection:
             self._pending.end_ms = at_ms
             self._emit(ev.SpeechStopped(item_id=self._pending.item_id, audio_end_ms=at_ms))
 
+    def key_pressed(self, key: str, at_unix_s: int) -> None:
+        """The caller pressed a key on a telephone."""
+        self._emit(ev.DtmfReceived(event=key, received_at=at_unix_s))
+
     def caller_words(self, utterance: int, text: str, final: bool, start_ms: int, end_ms: int) -> None:
         """What the caller was understood to say in ``utterance``."""
         mine = self._utterances.get(utterance)

@@ -31,6 +31,9 @@ class CallMedia(Protocol):
     def receive(self, message: str) -> None:
         """Take one message (JSON text) from the caller's control channel."""
 
+    def dtmf(self, key: str) -> None:
+        """Take one key (``0-9*#A-D``) that the caller pressed on a telephone."""
+
     def connected(self) -> None:
         """Say that media and control channel are up: the call may begin."""
 

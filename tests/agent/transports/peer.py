@@ -77,6 +77,7 @@ class RecordingCall(Recorder):
         self.fed: list[Pcm] = []
         self.concealed = 0
         self.messages: list[str] = []
+        self.keys: list[str] = []
         self.connections = 0
         self.reasons: list[str] = []
 
@@ -92,6 +93,10 @@ class RecordingCall(Recorder):
 
     def receive(self, message: str) -> None:
         self.messages.append(message)
+        self.changed()
+
+    def dtmf(self, key: str) -> None:
+        self.keys.append(key)
         self.changed()
 
     def connected(self) -> None:
