@@ -67,6 +67,9 @@ class AdmissionConfig(Strict):
     """Highest share of the unit period that the p99 unit time may take with the new session counted in."""
     window_units: int = Field(default=512, gt=0)
     """Units over which p99 is taken."""
+    kv_overcommit: float = Field(default=1.0, ge=1)
+    """KV that is promised for each that there is. Above 1 sessions that are silent give theirs up to those that need
+    it, and are prefilled again from their journals when their next unit comes."""
     max_waiting: int = Field(default=16, ge=0)
     """Callers that may wait in the queue; the next is refused."""
     ticket_ttl_s: float = Field(default=10.0, gt=0)

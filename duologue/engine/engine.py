@@ -7,11 +7,13 @@ import logging
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from duologue.engine.admission import Admission, Admitted, QueueFull
 from duologue.engine.config import PipelineConfig
 from duologue.engine.messages import SessionFailed
 from duologue.engine.pipeline import Graph
+from duologue.engine.placement import Lane, Placement
 from duologue.engine.session import EngineSession, Refused
 from duologue.engine.state import SessionState
 from duologue.engine.supervisor import StageProcess
@@ -49,7 +51,8 @@ class Engine:
     def __init__(self, config: PipelineConfig) -> None:
         self.config = config
         self._graph = Graph(config)
-        self._admission = Admission(config.admission, config.unit_s)
+        self._placement = Placement([Lane((name,), 1) for name in self._graph.processes], config.admission, config.unit_s)
+        self._admission = Admission(config.admission, lambda: self._placement.why_not() is None)
         self._sessions: dict[str, EngineSession] = {}
         self._opened_at: dict[str, float] = {}
         self._draining = False
@@ -86,17 +89,21 @@ class Engine:
             raise Refused("stage_down", f"Part of the server is down ({', '.join(gone)}); "
                                         f"calls are taken again after it was restarted.")
         now = asyncio.get_running_loop().time()
-        answer = self._admission.ask(now, ticket)
+        why = self._placement.why_not()
+        answer = self._admission.ask(now, self._placement.sessions, ticket)
         if isinstance(answer, QueueFull):
             raise Refused("queue_full", "The server is full and so is its queue. Please try again later.")
         if not isinstance(answer, Admitted):
-            raise Refused("capacity", f"The server is full. You are number {answer.position} in the queue.",
+            # Where there is room, those before this caller are to have it.
+            reason = "others wait before you" if why is None else why.value
+            raise Refused("capacity", f"The server is full ({reason}). You are number {answer.position} in the queue.",
                           position=answer.position, eta_s=answer.eta_s, ticket=answer.ticket)
         state = SessionState(uuid.uuid4().hex, self.config, self._graph, instructions, voice)
+        self._placement.take(state.session)
         self._opened_at[state.session] = now
         self._empty.clear()
         session = EngineSession(state, send=self._send, release=self._release,
-                                observe=self._admission.observe)
+                                observe=partial(self._placement.observe, state.session))
         self._sessions[session.id] = session
         return session
 
@@ -107,8 +114,8 @@ class Engine:
 
     def load(self) -> Load:
         """How busy the engine is."""
-        return Load(self._admission.p99_s, self.config.unit_s, self._admission.sessions,
-                    self._admission.waiting, self._admission.has_room)
+        return Load(self._placement.p99_s, self.config.unit_s, self._placement.sessions, self._admission.waiting,
+                    self._placement.why_not() is None)
 
     async def drain(self) -> None:
         """Take no new session and return when the last one is over."""
@@ -169,6 +176,7 @@ class Engine:
         if opened_at is None:
             return
         self._sessions.pop(session.id, None)
+        self._placement.release(session.id)
         self._admission.left(asyncio.get_running_loop().time() - opened_at)
         if not self._sessions:
             self._empty.set()
