@@ -44,7 +44,7 @@ def read_rtp(data: bytes) -> RtpPacket:
     return RtpPacket(kind & 0x7F, sequence_number, timestamp, ssrc, data[start:end])
 
 
-def write_rtp(packet: RtpPacket) -> bytes:
-    """Put a packet together."""
-    return _HEADER.pack(_VERSION << 6, packet.payload_type, packet.sequence_number, packet.timestamp,
+def write_rtp(packet: RtpPacket, marker: bool = False) -> bytes:
+    """Put a packet together; what ``marker`` means is the payload type's affair."""
+    return _HEADER.pack(_VERSION << 6, marker << 7 | packet.payload_type, packet.sequence_number, packet.timestamp,
                         packet.ssrc) + packet.payload

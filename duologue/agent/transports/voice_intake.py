@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from duologue.agent.media.opus import OpusDecoder
+from duologue.agent.media.codec import Decoder
 from duologue.agent.media.receive import ReceivePath
 from duologue.agent.transports.base import CallMedia
 from duologue.agent.transports.rtp import RtpPacket
-from duologue.engine import INPUT_RATE
 
 
 class VoiceIntake:
-    """Feeds a call from RTP packets; ``now_s`` says the time in seconds of any steady clock."""
+    """Feeds a call from RTP packets; ``decoder`` gives 16 kHz, ``now_s`` the seconds of any steady clock."""
 
-    def __init__(self, call: CallMedia, now_s: Callable[[], float]) -> None:
+    def __init__(self, call: CallMedia, decoder: Decoder, now_s: Callable[[], float]) -> None:
         self._call = call
         self._now_s = now_s
-        self._path = ReceivePath(OpusDecoder(INPUT_RATE))
+        self._path = ReceivePath(decoder)
 
     def take(self, packet: RtpPacket) -> None:
-        """Take one packet of Opus."""
+        """Take one packet of the decoder's codec."""
         now_ms = self._now_s() * 1000
         self._path.insert(packet.sequence_number, packet.timestamp, packet.payload, now_ms, packet.ssrc)
         self._feed(now_ms)

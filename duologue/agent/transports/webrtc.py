@@ -104,7 +104,7 @@ class WebRtcTransport:
         self._call = call
         self._wants_channel = parsed.data_channel
         self._control = ControlChannel(expected=parsed.data_channel)
-        self._intake = VoiceIntake(call, asyncio.get_running_loop().time)
+        self._intake = VoiceIntake(call, OpusDecoder(INPUT_RATE), asyncio.get_running_loop().time)
         pc = self._pc = RTCPeerConnection(RTCConfiguration(iceServers=[]))
         try:
             for kind in parsed.media:

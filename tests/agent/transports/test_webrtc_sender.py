@@ -9,10 +9,11 @@ from aiortc import RTCPeerConnection
 from aiortc.rtcrtpparameters import RTCRtpCodecParameters
 from aiortc.rtp import RtcpReceiverInfo, RtcpRrPacket
 
+from duologue.agent.media.expected_loss import ExpectedLoss
 from duologue.agent.media.opus import has_fec
 from duologue.agent.transports import webrtc_sender
 from duologue.agent.transports.rtp import RtpPacket, read_rtp
-from duologue.agent.transports.webrtc_sender import ExpectedLoss, ReplySender, install
+from duologue.agent.transports.webrtc_sender import ReplySender, install
 from duologue.engine import Pcm
 from tests.agent.transports.peer import FRAME, RATE, Recorder, frames_of, voiced
 
