@@ -56,7 +56,7 @@ class Admission:
         return len(self._queue)
 
     def ask(self, now: float, sessions: int, ticket: str | None = None) -> Admitted | Waiting | QueueFull:
-        """Ask for a session beside ``sessions`` open ones, with the ticket of an earlier ``Waiting`` if there is one."""
+        """Ask for a session beside ``sessions`` open ones, with the ticket of an earlier ``Waiting``, if any."""
         self._queue = [place for place in self._queue
                        if place.ticket == ticket or now - place.asked_at < self._config.ticket_ttl_s]
         index = next((i for i, place in enumerate(self._queue) if place.ticket == ticket), len(self._queue))

@@ -51,7 +51,8 @@ class Engine:
     def __init__(self, config: PipelineConfig) -> None:
         self.config = config
         self._graph = Graph(config)
-        self._placement = Placement([Lane((name,), 1) for name in self._graph.processes], config.admission, config.unit_s)
+        self._placement = Placement([Lane((name,), 1) for name in self._graph.processes],
+                                    config.admission, config.unit_s)
         self._admission = Admission(config.admission, lambda: self._placement.why_not() is None)
         self._sessions: dict[str, EngineSession] = {}
         self._opened_at: dict[str, float] = {}
