@@ -37,7 +37,16 @@ class EdgeConfig(Strict):
     target: str
     connector: Literal["local", "shm", "socket"]
     capacity: int = Field(default=64, gt=0)
-    """Messages that may wait for one session before its producer is held back."""
+    """Messages that may be on the edge for one session; its producer is held back before."""
+    ring_bytes: int | None = Field(default=None, ge=1 << 16)
+    """Shared memory of an ``shm`` edge, for all sessions together: 4 MiB unless told. A message may be larger."""
+
+    @model_validator(mode="after")
+    def _ring_is_of_shm(self) -> Self:
+        if self.ring_bytes is not None and self.connector != "shm":
+            raise ValueError(f"edge {self.source} -> {self.target}: ring_bytes is the size of shared memory, "
+                             f"which a {self.connector!r} connector has none of; leave it out")
+        return self
 
 
 class ChunkingConfig(Strict):
@@ -117,6 +126,11 @@ class PipelineConfig(Strict):
         """Length of one unit, in seconds."""
         return self.unit_ms / 1000
 
+    @property
+    def conditions_talker(self) -> bool:
+        """Whether the thinker's text reaches the talker with its ``Conditioning``: by way of the hub it does not."""
+        return bool(self.edges) and self.edges[0].connector != "socket"
+
     @model_validator(mode="after")
     def _graph_is_whole(self) -> Self:
         names = [stage.name for stage in self.stages]
@@ -135,6 +149,14 @@ class PipelineConfig(Strict):
                 raise ValueError(f"edge {edge.source} -> {edge.target}: its stages are "
                                  f"{'in one process' if together else 'in two processes'}, "
                                  f"so its connector must be {want}")
+            if edge.connector == "shm":
+                counts = [self.processes.get(name, ProcessConfig()).replicas
+                          for name in (process[edge.source], process[edge.target])]
+                if counts[0] != counts[1]:
+                    raise ValueError(
+                        f"edge {edge.source} -> {edge.target}: shared memory joins processes replica by replica, but "
+                        f"{process[edge.source]!r} has {counts[0]} replicas and {process[edge.target]!r} {counts[1]}; "
+                        f"give both the same number under processes, or use a 'socket' connector")
         unknown = sorted(set(self.processes) - set(process.values()))
         if unknown:
             raise ValueError(f"processes: no stage is in a process named {', '.join(unknown)}")

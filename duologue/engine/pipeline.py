@@ -1,4 +1,4 @@
-"""The stage graph of a pipeline config, and how a stage's model is found and made."""
+"""The stage graph of a pipeline config: how stages are joined and where they run; and how a stage's model is found and made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import cast
 
-from duologue.engine.config import ConfigError, PipelineConfig, StageConfig
+from duologue.engine.config import ConfigError, EdgeConfig, PipelineConfig, ProcessConfig, StageConfig
+from duologue.engine.placement import Lane
 from duologue.engine.stage import Stage, StageFactory
 
 MODELS = "duologue.engine.models"
@@ -20,39 +21,72 @@ class Node:
 
     name: str
     process: str
-    successor: str | None
-    local: bool
-    """Whether the successor is in the same process."""
-    capacity: int
-    """Messages that may wait on the edge for one session."""
+    edge: EdgeConfig | None
+    """None for the last stage."""
+
+    @property
+    def successor(self) -> str | None:
+        """The stage its output goes to."""
+        return self.edge.target if self.edge else None
+
+    @property
+    def direct(self) -> bool:
+        """Whether its output reaches the next stage without passing the hub."""
+        return self.edge is not None and self.edge.connector != "socket"
+
+    @property
+    def shared(self) -> bool:
+        """Whether it reaches it through memory that two processes share."""
+        return self.edge is not None and self.edge.connector == "shm"
+
+    @property
+    def capacity(self) -> int:
+        """Messages that may be on the edge for one session."""
+        return self.edge.capacity if self.edge else 0
 
 
 class Graph:
-    """The chain of stages, from the thinker on."""
+    """The chain of stages, from the thinker on, and the processes they run in."""
 
     def __init__(self, config: PipelineConfig) -> None:
         edges = {edge.source: edge for edge in config.edges}
-        self.nodes = {
-            stage.name: Node(
-                name=stage.name, process=stage.process,
-                successor=edges[stage.name].target if stage.name in edges else None,
-                local=stage.name in edges and edges[stage.name].connector == "local",
-                capacity=edges[stage.name].capacity if stage.name in edges else 0)
-            for stage in config.stages}
+        self.nodes = {stage.name: Node(stage.name, stage.process, edges.get(stage.name)) for stage in config.stages}
         self.stages = tuple(self.nodes)
         self.thinker, self.voice = self.stages[0], self.stages[1:]
         """The first stage, which hears and decides, and those after it, which speak."""
         self.processes: dict[str, tuple[str, ...]] = {}
         for node in self.nodes.values():
             self.processes[node.process] = (*self.processes.get(node.process, ()), node.name)
+        self.replicas = {name: config.processes.get(name, ProcessConfig()).replicas for name in self.processes}
+        """How many of each process there are."""
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """Processes that shared memory joins, replica by replica; the thinker's lane first."""
+        lanes = [[name] for name in self.processes]
+        for node in self.nodes.values():
+            if node.shared and node.successor:
+                one, other = (next(lane for lane in lanes if process in lane)
+                              for process in (node.process, self.nodes[node.successor].process))
+                if one is not other:
+                    lanes.remove(other)
+                    one += other
+        return tuple(Lane(tuple(lane), self.replicas[lane[0]]) for lane in lanes)
+
+    def source(self, stage: str) -> str:
+        """The stage whose output ``stage`` gets; raises ``ValueError`` for the first one."""
+        if stage == self.thinker:
+            raise ValueError(f"{stage} is the first stage")
+        return self.stages[self.stages.index(stage) - 1]
 
     def rebuilt_with(self, stage: str) -> tuple[str, ...]:
         """Stages whose session state is only worth something together with that of ``stage``.
 
         The voice stages hold pieces of one reply, so they are rebuilt together; the thinker with them when
         its text reaches the talker without passing the hub, which then cannot say what was lost between them.
+        So stages that a direct edge joins are always in the same life of a session, by the same number.
         """
-        if self.nodes[self.thinker].local:
+        if self.nodes[self.thinker].direct:
             return self.stages
         return (self.thinker,) if stage == self.thinker else self.voice
 

@@ -184,7 +184,8 @@ class SessionState:
                 elif isinstance(message, ReplyText):
                     self._text(turn, message)
                 elif isinstance(message, ReplyAudio):
-                    self._audio(turn, message)
+                    turn.early.append(message)
+                    self._audio_with_text(turn)
                 else:
                     self._frames(stage, message)
         if self._outbox.full and not self.over:
@@ -253,10 +254,11 @@ class SessionState:
         turn.write(text)
         self._record(Said(turn.number, text.text, text.last))
         self._emit(text)
-        if self._graph.nodes[self._graph.thinker].local:
+        if self._graph.nodes[self._graph.thinker].direct:
             turn.sent, turn.sent_last = len(turn.text), turn.text_whole
         else:
             self._feed.text(self._turns.open, self.epoch)
+        self._audio_with_text(turn)
 
     def _frames(self, stage: str, frames: CodecFrames) -> None:
         try:
@@ -264,6 +266,11 @@ class SessionState:
         except Full:
             self._drop("message", "edge_full")
             self._stage_failed(stage)
+
+    def _audio_with_text(self, turn: Turn) -> None:
+        """Take the audio whose text has come: past the hub, text may reach its ear before it reaches its record."""
+        while turn.open and turn.early and turn.wrote(turn.early[0]):
+            self._audio(turn, turn.early.popleft())
 
     def _audio(self, turn: Turn, audio: ReplyAudio) -> None:
         if audio.fence.seq < turn.audio_seq:
@@ -333,8 +340,8 @@ class SessionState:
             if stage in self._graph.voice:
                 self._feed.start_over(stage)
             self._send(stage, opening)
-            if stage in self._graph.voice[:1]:
-                self._voice_starts_over()
+        if set(stages).intersection(self._graph.voice[:1]):
+            self._voice_starts_over()
         if thinker:
             for unit in units:
                 self._send(self._graph.thinker, AppendUnit(self.session, self.epoch, unit))
@@ -353,6 +360,7 @@ class SessionState:
     def _voice_starts_over(self) -> None:
         for turn in self._turns.open:
             turn.audio_seq, turn.audio_base = 0, turn.samples
+            turn.early.clear()
             turn.sent, turn.sent_seq, turn.sent_last = len(self._turns.heard(turn, turn.samples)), 0, False
             if turn.text_whole and not any(char.isalnum() for char in turn.text[turn.sent:]):
                 # Every word was spoken; only the mark of the end was lost.

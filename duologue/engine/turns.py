@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass, field
 
-from duologue.engine.messages import ReplyText, TextSpan, TurnStatus
+from duologue.engine.messages import ReplyAudio, ReplyText, TextSpan, TurnStatus
 
 TURNS_KEPT = 32
 """Replies that can still be cut; older ones have long been played."""
@@ -33,6 +34,8 @@ class Turn:
     """Sequence number its next audio has, in the codec's present life."""
     audio_base: int = 0
     """Samples there were when the voice stages were last rebuilt: those stages count from there."""
+    early: deque[ReplyAudio] = field(default_factory=deque)
+    """Audio that came before the text it speaks."""
     surfaced: bool = False
     """Whether the agent has been given anything of it."""
     surfaced_samples: int = 0
@@ -59,6 +62,10 @@ class Turn:
         self.text_seq += 1
         self.text += text.text
         self.text_whole = text.last
+
+    def wrote(self, audio: ReplyAudio) -> bool:
+        """Whether the text that ``audio`` speaks has been written."""
+        return (self.text_whole or not audio.last) and all(span.end <= len(self.text) for span in audio.spans)
 
     def unsent(self) -> tuple[int, float] | None:
         """Where the next piece for the talker ends, and its rate; None when the talker has had everything."""

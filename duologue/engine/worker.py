@@ -180,7 +180,7 @@ class Worker:
         if isinstance(output, SessionFailed):
             self._fail(name, session, output.detail)
             return
-        if isinstance(output, ReplyText | CodecFrames) and self._graph.nodes[name].local:
+        if isinstance(output, ReplyText | CodecFrames) and self._graph.nodes[name].direct:
             if not seat.edge.room:
                 self._hand_over(name, seat)
             seat.edge.put(output)

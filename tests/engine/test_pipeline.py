@@ -9,7 +9,7 @@ from tests.engine.scripted import pipeline
 def test_the_graph_knows_places_and_edges() -> None:
     graph = Graph(pipeline("mind", "voice", "voice"))
     assert graph.processes == {"mind": ("thinker",), "voice": ("talker", "codec")}
-    assert [(node.successor, node.local) for node in graph.nodes.values()] == [
+    assert [(node.successor, node.direct) for node in graph.nodes.values()] == [
         ("talker", False), ("codec", True), (None, False)]
 
 

@@ -353,7 +353,7 @@ def test_a_failing_talker_ends_the_reply_and_the_next_one_is_spoken(sim: Simulat
 
 
 def test_a_talker_is_fed_no_faster_than_it_files(sim: Simulation) -> None:
-    if sim.graph.nodes["thinker"].local:
+    if sim.graph.nodes["thinker"].direct:
         return
     say(sim, Order.BURST, Order.BURST, Order.BURST, Order.FINISH)
     sim.deliver_to_worker("a")
