@@ -13,18 +13,7 @@ from typing import Any
 import numpy as np
 
 from duologue.engine.config import ConfigError, PipelineConfig
-from duologue.engine.messages import (
-    Close,
-    CodecFrames,
-    Fence,
-    Hold,
-    Interrupt,
-    Open,
-    ReplyText,
-    StageInput,
-    StageOutput,
-    TextSpan,
-)
+from duologue.engine.messages import CodecFrames, Fence, ReplyText, StageInput, StageOutput, TextSpan
 from duologue.engine.models.embedded.delivery import Delivery, deliver
 from duologue.engine.models.embedded.flite import FliteError, FliteVoice, rms_voice
 from duologue.engine.models.embedded.phrasing import Phrase, Phraser
@@ -36,6 +25,7 @@ from duologue.engine.models.embedded.voice_format import (
     VECTOR_SAMPLES,
     VECTOR_WIDTH,
 )
+from duologue.engine.models.filing import Filing
 from duologue.metrics import DROPS
 
 _log = logging.getLogger(__name__)
@@ -118,73 +108,30 @@ def _span(before: int, word: Word, first: int, end: int) -> TextSpan:
     return TextSpan(word.start, word.end, (before + first) * VECTOR_SAMPLES, (before + end) * VECTOR_SAMPLES)
 
 
-class _Session:
-    def __init__(self, epoch: int) -> None:
-        self.epoch = epoch
-        self.held = False
-        self.replies: dict[int, _Reply] = {}
-        self.spoken = -1
-        """The last turn that has been said to its end."""
-
-    @property
-    def ready(self) -> bool:
-        """Replies are said one after the other."""
-        return not self.held and bool(self.replies) and next(iter(self.replies.values())).ready
-
-
 class Talker:
     """The stage; flite has one voice and no state of a session, so sessions only take turns."""
 
     def __init__(self, voice: FliteVoice) -> None:
         self._voice = voice
-        self._sessions: dict[str, _Session] = {}
+        self._replies: Filing[ReplyText, _Reply] = Filing(
+            ReplyText, lambda delta: _Reply(delta.fence, delta.start))
 
     def receive(self, message: StageInput) -> None:
         """File a message; text of an older epoch, or of a reply already said, is dropped."""
-        if isinstance(message, Open):
-            self._sessions[message.session] = _Session(message.epoch)
-        elif isinstance(message, Close):
-            self._sessions.pop(message.session, None)
-        elif isinstance(message, Interrupt):
-            if session := self._sessions.get(message.session):
-                session.epoch = message.epoch
-                session.replies.clear()
-        elif isinstance(message, Hold):
-            if session := self._sessions.get(message.session):
-                session.held = message.held
-        elif isinstance(message, ReplyText):
-            self._add(message)
-
-    def _add(self, delta: ReplyText) -> None:
-        fence = delta.fence
-        session = self._sessions.get(fence.session)
-        if session is None:
-            return
-        if fence.epoch != session.epoch or fence.turn <= session.spoken:
-            DROPS.labels(what="reply_text", reason="stale").inc()
-            return
-        if fence.turn not in session.replies:
-            session.replies[fence.turn] = _Reply(fence, delta.start)
-        session.replies[fence.turn].add(delta)
+        self._replies.receive(message)
 
     @property
     def ready(self) -> bool:
         """Whether any session has a phrase to say or a reply to end."""
-        return any(session.ready for session in self._sessions.values())
+        return self._replies.ready
 
     def step(self) -> Sequence[StageOutput]:
         """Say the next phrase of the session that has waited longest: 5 ms of work a second of speech."""
-        name = next((name for name, session in self._sessions.items() if session.ready), None)
-        if name is None:
-            return ()
-        session = self._sessions.pop(name)
-        self._sessions[name] = session  # to the end of the row
-        turn, reply = next(iter(session.replies.items()))
-        frames = reply.speak(self._voice)
-        if frames.last:
-            del session.replies[turn]
-            session.spoken = turn
-        return (frames,)
+        spoken = [reply.speak(self._voice) for reply in self._replies.take(1)]
+        for frames in spoken:
+            if frames.last:
+                self._replies.end(frames.fence)
+        return spoken
 
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 
 from duologue.engine.config import ChunkingConfig, ConfigError
 from duologue.engine.messages import Close, CodecFrames, Fence, Interrupt, ReplyAudio, TextSpan
+from duologue.engine.models.codec_stage import MAX_WAITING_S
 from duologue.engine.models.embedded import codec
-from duologue.engine.models.embedded.codec import MAX_WAITING_FRAMES
-from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, FRAME_WIDTH
+from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, FRAME_WIDTH, SAMPLE_RATE
 from duologue.metrics import DROPS
 from tests.engine.models.embedded.voice import audio_of, new_codec, pipeline, say
 
@@ -43,18 +43,18 @@ def joined(chunks: list[ReplyAudio]) -> NDArray[np.int16]:
 
 
 @settings(max_examples=25, deadline=None)
-@given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 6), st.integers(1, 25))
+@given(st.lists(st.integers(0, 30), max_size=8), st.integers(1, 6), st.integers(1, 25), st.booleans())
 def test_the_waveform_does_not_depend_on_how_frames_came_or_were_cut(
-        sizes: list[int], initial: int, chunk: int) -> None:
+        sizes: list[int], initial: int, chunk: int, ramp: bool) -> None:
     data = FRAMES[:60]
     cuts = [int(cut) for cut in np.minimum(np.cumsum([0, *sizes]), len(data))] + [len(data)]
     pieces = [data[a:b] for a, b in pairwise(cuts)]
-    chunking = ChunkingConfig(initial_codec_chunk_frames=initial, codec_chunk_frames=chunk)
+    chunking = ChunkingConfig(initial_codec_chunk_frames=initial, codec_chunk_frames=chunk, codec_chunk_ramp=ramp)
     assert np.array_equal(joined(decode(pieces, chunking)), joined(decode([data])))
 
 
 def test_the_first_chunk_is_short_and_the_others_longer() -> None:
-    chunks = decode([FRAMES[:25]])
+    chunks = decode([FRAMES[:25]], ChunkingConfig(codec_chunk_ramp=False))
     assert [len(chunk.pcm) for chunk in chunks] == [n * FRAME_SAMPLES for n in (2, 10, 10, 3)]
     assert [chunk.first_sample for chunk in chunks] == [n * FRAME_SAMPLES for n in (0, 2, 12, 22)]
     assert [chunk.fence.seq for chunk in chunks] == [0, 1, 2, 3]
@@ -139,6 +139,26 @@ def test_one_step_decodes_one_chunk_for_each_of_at_most_eight_sessions() -> None
     assert [chunk.fence.session for chunk in stage.step() if isinstance(chunk, ReplyAudio)] == names[8:] + names[:6]
 
 
+def test_chunks_that_are_ready_together_are_decoded_together_and_none_waits_for_more() -> None:
+    stage = new_codec("a", "b", "c")
+    stage.receive(frames(FRAMES[:2], session="b"))
+    assert [chunk.fence.session for chunk in stage.step() if isinstance(chunk, ReplyAudio)] == ["b"]
+    stage.receive(frames(FRAMES[:2], session="a"))
+    stage.receive(frames(FRAMES[:1], session="c"))
+    stage.receive(frames(FRAMES[:2], 1, session="b", last=True))
+    together = [chunk for chunk in stage.step() if isinstance(chunk, ReplyAudio)]
+    assert {chunk.fence.session: len(chunk.pcm) for chunk in together} == {
+        "a": 2 * FRAME_SAMPLES, "b": 2 * FRAME_SAMPLES}
+
+
+def test_frames_that_are_not_the_voices_are_refused_in_receive() -> None:
+    stage = new_codec("a", "b")
+    with pytest.raises(ValueError, match=str(FRAME_WIDTH)):
+        stage.receive(frames(FRAMES[:2, :100]))
+    stage.receive(frames(FRAMES[:2], session="b", last=True))
+    assert [chunk.fence.session for chunk in audio_of(stage)] == ["b"]
+
+
 def test_an_interruption_drops_what_waits_and_stale_frames() -> None:
     stage = new_codec("a")
     stage.receive(frames(FRAMES[:40]))
@@ -176,7 +196,8 @@ def test_frames_for_a_reply_that_has_ended_are_dropped() -> None:
 def test_more_frames_than_may_wait_are_dropped_and_counted() -> None:
     stage = new_codec("a")
     before = DROPS.labels(what="codec_frames", reason="full")._value.get()
-    data = np.broadcast_to(FRAMES[:1], (MAX_WAITING_FRAMES + 7, FRAME_WIDTH))
+    most = round(MAX_WAITING_S * SAMPLE_RATE / FRAME_SAMPLES)
+    data = np.broadcast_to(FRAMES[:1], (most + 7, FRAME_WIDTH))
     stage.receive(frames(data, last=True))
     assert DROPS.labels(what="codec_frames", reason="full")._value.get() == before + 7
     assert stage.ready

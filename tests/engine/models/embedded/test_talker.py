@@ -230,7 +230,7 @@ def test_a_closed_session_has_nothing_left_and_an_unknown_one_is_ignored() -> No
     stage.receive(delta("Hello.", last=True))
     stage.receive(Interrupt("nobody", epoch=4))
     assert not stage.ready
-    assert stage.step() == ()
+    assert list(stage.step()) == []
 
 
 def test_a_session_opened_again_begins_afresh() -> None:

@@ -9,9 +9,10 @@ import numpy as np
 
 from duologue.engine.config import ChunkingConfig, PipelineConfig, StageConfig
 from duologue.engine.messages import CodecFrames, Fence, Open, Pcm, ReplyAudio, ReplyText, TextSpan
+from duologue.engine.models.codec_stage import CodecStage
 from duologue.engine.models.embedded import codec, talker
-from duologue.engine.models.embedded.codec import Codec
 from duologue.engine.models.embedded.talker import Talker
+from duologue.engine.models.embedded.vocoder import VocoderState
 
 
 def pipeline(chunking: ChunkingConfig | None = None, output_rate: int = 16_000) -> PipelineConfig:
@@ -27,7 +28,7 @@ def new_talker(*sessions: str) -> Talker:
     return stage
 
 
-def new_codec(*sessions: str, chunking: ChunkingConfig | None = None) -> Codec:
+def new_codec(*sessions: str, chunking: ChunkingConfig | None = None) -> CodecStage[VocoderState]:
     stage = codec.create({}, pipeline(chunking))
     for session in sessions:
         stage.receive(opened(session))
@@ -60,7 +61,7 @@ def frames_of(stage: Talker) -> list[CodecFrames]:
     return out
 
 
-def audio_of(stage: Codec) -> list[ReplyAudio]:
+def audio_of(stage: CodecStage[VocoderState]) -> list[ReplyAudio]:
     """Step until there is nothing to do."""
     out: list[ReplyAudio] = []
     while stage.ready:
