@@ -20,7 +20,7 @@ from ipaddress import ip_address
 from typing import Literal
 
 from duologue.agent.transports.base import FRAME_MS
-from duologue.agent.transports.sip.sdp import BadSdp, Description, Section, read_sdp, write_sdp
+from duologue.agent.transports.sip.media.sdp import BadSdp, Description, Section, read_sdp, write_sdp
 
 CodecName = Literal["opus", "g722", "pcma", "pcmu"]
 Secrecy = Literal["never", "accept", "require"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.agent.transports.sip.keypad import KEYS, EventPacket, KeypadReceiver, KeypadSender
+from duologue.agent.transports.sip.media.keypad import KEYS, EventPacket, KeypadReceiver, KeypadSender
 from tests.agent.media import steady
 
 

@@ -11,8 +11,8 @@ from aiortc.sdp import SessionDescription
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.agent.transports.sip.negotiation import LocalMedia, Negotiator, NothingFits, Secrecy
-from duologue.agent.transports.sip.sdp import BadSdp, read_sdp
+from duologue.agent.transports.sip.media.negotiation import LocalMedia, Negotiator, NothingFits, Secrecy
+from duologue.agent.transports.sip.media.sdp import BadSdp, read_sdp
 from tests.agent.media import steady
 
 LOCAL = LocalMedia("192.0.2.1", 20_000)
