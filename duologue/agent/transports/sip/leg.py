@@ -16,7 +16,7 @@ from duologue.agent.transports.sip.info import ACCEPTED, read_digits
 from duologue.agent.transports.sip.refer import Transfer
 from duologue.agent.transports.sip.refresher import Refresher
 from duologue.agent.transports.sip.reoffers import Reoffers
-from duologue.agent.transports.sip.transaction_layer import Clock, ClientTransaction, ServerTransaction
+from duologue.agent.transports.sip.transaction_layer import ClientTransaction, Clock, ServerTransaction, Timer
 from duologue.agent.transports.sip.wire import Hop, listed, media_type, plain, reply
 
 if TYPE_CHECKING:
@@ -68,6 +68,12 @@ class Leg:
         self.reoffers = Reoffers(self)
         self.refresher = Refresher(self)
         self._transfer: Transfer | None = None
+        self._transfer_timer: Timer | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing of the dialog is left to be done."""
+        return self.ended is not None
 
     # --- what the owner does -------------------------------------------------------------------------------
 
@@ -92,7 +98,9 @@ class Leg:
             return request
 
         self.ask(build, lambda response, _: transfer.on_response(response))
-        self.clock.call_at(self.clock.time() + self.config.ring_timeout_s, transfer.give_up)
+        if self._transfer_timer is not None:
+            self._transfer_timer.cancel()
+        self._transfer_timer = self.clock.call_at(self.clock.time() + self.config.ring_timeout_s, transfer.give_up)
 
     def hang_up(self, reason: EndReason = "closed") -> None:
         """End the call from our side."""
@@ -248,7 +256,9 @@ class Leg:
         self.refresher.stop()
         self.reoffers.stop()
         if self._transfer is not None:
-            self._transfer.other_end_hung_up()
+            self._transfer.we_hung_up()
+        if self._transfer_timer is not None:
+            self._transfer_timer.cancel()
         self.endpoint.leg_ended(self)
         try:
             self.listener.on_ended(ended)

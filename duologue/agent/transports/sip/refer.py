@@ -50,6 +50,10 @@ class Transfer:
         self._finish(TransferOutcome(200, "the other end hung up") if self.taken
                      else TransferOutcome(487, "the call ended"))
 
+    def we_hung_up(self) -> None:
+        """Nothing more can be told in a call that is over."""
+        self._finish(TransferOutcome(487, "the call ended"))
+
     def give_up(self) -> None:
         """No outcome will come any more."""
         self._finish(TransferOutcome(408, "the other end never told the outcome"))

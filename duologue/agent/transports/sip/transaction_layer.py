@@ -191,6 +191,11 @@ class TransactionLayer:
 
         self._clock.call_at(self._clock.time() + seconds, give_up)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a request of ours waits for its final response."""
+        return any(client.machine.state in _OPEN for client in self._clients.values())
+
     def close(self) -> None:
         """Stop all timers and forget everything."""
         for timer in self._timers.values():

@@ -137,6 +137,8 @@ def _check(message: Request | Response) -> None:
         raise ValueError("there must be a Via")
     for value in split_list(headers.getlist("Via")):
         read_via(value)
+    if not re.fullmatch(r"\d{1,3}", headers.get("Max-Forwards") or "0"):
+        raise ValueError("Max-Forwards is no number up to 255")
     cseq = read_cseq(headers["CSeq"])
     if isinstance(message, Request):
         if cseq.method != message.method:
