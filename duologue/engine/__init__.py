@@ -4,6 +4,8 @@ from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.engine import Engine, Load
 from duologue.engine.messages import (
     INPUT_RATE,
+    AgentSaid,
+    CallerSaid,
     CallerText,
     CallerWords,
     Choice,
@@ -11,6 +13,7 @@ from duologue.engine.messages import (
     EngineEvent,
     Fence,
     Health,
+    HistoryItem,
     Pcm,
     ReplyAudio,
     ReplyText,
@@ -23,6 +26,8 @@ from duologue.engine.session import EngineSession, Overrun, Refused
 
 __all__ = [
     "INPUT_RATE",
+    "AgentSaid",
+    "CallerSaid",
     "CallerText",
     "CallerWords",
     "Choice",

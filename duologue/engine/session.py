@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
-from duologue.engine.messages import CallerText, Decision, EngineEvent, StageOutput, TurnEnd, Unit
+from duologue.engine.messages import CallerText, Decision, EngineEvent, HistoryItem, StageOutput, TurnEnd, Unit
 from duologue.engine.state import Overrun, SessionState
 from duologue.engine.wire import FromStage, Taken, ToStage
 from duologue.metrics import DECISIONS, DROPS, TURNS, UNIT_SECONDS, UNITS
@@ -90,6 +90,10 @@ class EngineSession:
             if self._state.over:
                 return
             await self._news.wait()
+
+    def history(self) -> tuple[HistoryItem, ...]:
+        """What was said by both, in order, each reply as far as it was heard or has been written."""
+        return self._state.history()
 
     async def close(self) -> None:
         """Give everything back, always; idempotent. Never waits, so there is nothing to cancel in it."""

@@ -34,6 +34,7 @@ from duologue.engine.messages import (
     EngineEvent,
     Fence,
     Health,
+    HistoryItem,
     Inject,
     Interrupt,
     Open,
@@ -158,6 +159,10 @@ class SessionState:
         for turn in self._turns.open:
             self._end_turn(turn, TurnStatus.INTERRUPTED, self._turns.heard(turn, turn.samples), "closed")
         self._finish()
+
+    def history(self) -> tuple[HistoryItem, ...]:
+        """What was said by both, in order, each reply as far as it was heard or has been written."""
+        return self._journal.history()
 
     def pop(self) -> EngineEvent | None:
         """Give the next event, if there is one."""
