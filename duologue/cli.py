@@ -11,6 +11,7 @@ from typing import Any
 from duologue.agent.logs import configure_logs
 from duologue.agent.server import CannotListenError, serve
 from duologue.agent.switchboard import Switchboard
+from duologue.agent.transports.livekit.config import LiveKitConfig
 from duologue.config import DEFAULT_CONFIG, Config, load
 from duologue.engine import ConfigError, Engine
 
@@ -18,7 +19,15 @@ from duologue.engine import ConfigError, Engine
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="duologue", description="A realtime voice agent server.")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    command = commands.add_parser("serve", help="serve calls from browsers, and the call page")
+    serving = commands.add_parser("serve", help="serve calls from browsers, and the call page")
+    rooms = commands.add_parser("livekit", help="serve the rooms of a LiveKit server, and all that serve does")
+    for command in (serving, rooms):
+        _add_server(command)
+    _add_livekit(rooms)
+    return parser
+
+
+def _add_server(command: argparse.ArgumentParser) -> None:
     command.add_argument("config", nargs="?", default=DEFAULT_CONFIG,
                          help=f"the stage config, a YAML file (default: {DEFAULT_CONFIG})")
     # SUPPRESS: what is not on the command line is left to the config file.
@@ -29,7 +38,19 @@ def _parser() -> argparse.ArgumentParser:
                          metavar="SECONDS", help="how long live calls may go on after SIGTERM (default: 600)")
     command.add_argument("--log-words", action="store_true", default=argparse.SUPPRESS,
                          help="let logs hold what callers and agent said")
-    return parser
+
+
+def _add_livekit(command: argparse.ArgumentParser) -> None:
+    """Add words of the config's section ``livekit``, by which they are told from those of ``server``."""
+    group = command.add_argument_group("livekit", "each may be in the config's section livekit instead")
+    group.add_argument("--url", dest="livekit.url", metavar="URL", default=argparse.SUPPRESS,
+                       help="of the LiveKit server: ws://...")
+    group.add_argument("--api-key", dest="livekit.api_key", metavar="KEY", default=argparse.SUPPRESS,
+                       help="the server's API key")
+    group.add_argument("--api-secret", dest="livekit.api_secret", metavar="SECRET", default=argparse.SUPPRESS,
+                       help="and its secret; on the command line others on this machine can read it")
+    group.add_argument("--agent-name", dest="livekit.agent_name", metavar="NAME", default=argparse.SUPPRESS,
+                       help="take only jobs dispatched to this name (default: one for every new room)")
 
 
 async def _serve(config: Config) -> int:
@@ -37,17 +58,37 @@ async def _serve(config: Config) -> int:
     board = Switchboard(engine, config.conversation)
     server = config.server
     try:
+        if config.livekit is not None:
+            _open_livekit(config.livekit, board, engine)
         return await serve(board, bind=server.host, port=server.port, drain_timeout_s=server.drain_timeout_s)
     finally:
         await board.close()
 
 
+def _open_livekit(config: LiveKitConfig, board: Switchboard, engine: Engine) -> None:
+    try:
+        from duologue.agent.transports.livekit.door import LiveKitDoor  # seconds, and an extra: only who needs it
+    except ImportError as missing:
+        raise ConfigError(f"LiveKit rooms need the extra 'livekit' ({missing}): "
+                          "pip install 'duologue[livekit]'.") from missing
+    door = LiveKitDoor(config, board, engine.load, engine.config.admission.target_load)
+    board.add(door)
+    door.open()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 2 when it could not start, with one line that says why."""
     given: dict[str, Any] = vars(_parser().parse_args(arguments))
-    given.pop("command")
+    command, path = given.pop("command"), given.pop("config")
+    sections: dict[str, dict[str, Any]] = {"server": {}, "livekit": {}}
+    for word, value in given.items():
+        section, _, name = word.rpartition(".")
+        sections[section or "server"][name] = value
     try:
-        config = load(given.pop("config"), server=given)
+        config = load(path, **sections)
+        if command == "livekit" and config.livekit is None:
+            raise ConfigError("There is no LiveKit server: give --url, --api-key and --api-secret, or the config's "
+                              "section livekit.")
         configure_logs(log_words=config.server.log_words)
         return asyncio.run(_serve(config))
     except (ConfigError, CannotListenError) as fault:

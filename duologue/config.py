@@ -10,6 +10,7 @@ import yaml
 from pydantic import ValidationError
 
 from duologue.agent.config import ConversationConfig, ServerConfig
+from duologue.agent.transports.livekit.config import LiveKitConfig
 from duologue.engine import ConfigError, PipelineConfig
 from duologue.strict import Strict
 
@@ -23,10 +24,12 @@ class Config(Strict):
     pipeline: PipelineConfig
     conversation: ConversationConfig = ConversationConfig()
     server: ServerConfig = ServerConfig()
+    livekit: LiveKitConfig | None = None
+    """The LiveKit server whose rooms are served; none without it."""
 
 
-def load(path: str = DEFAULT_CONFIG, server: Mapping[str, Any] | None = None) -> Config:
-    """Read the YAML file ``path``; ``server`` overrides its section of that name (the command line's words).
+def load(path: str = DEFAULT_CONFIG, **given: Mapping[str, Any]) -> Config:
+    """Read the YAML file ``path``; ``given`` overrides values of its sections, by name (the command line's words).
 
     A path that does not exist is looked up among the shipped configs too, so that the default works wherever
     the server is started. Raises ``ConfigError`` with a text that says what to change.
@@ -44,10 +47,10 @@ def load(path: str = DEFAULT_CONFIG, server: Mapping[str, Any] | None = None) ->
         raise ConfigError(f"{path} is not valid YAML: {error}") from None
     if not isinstance(raw, dict):
         raise ConfigError(f"{path} must be a mapping with the key 'pipeline'.")
-    if server:
-        section = raw.get("server") or {}
-        if isinstance(section, dict):
-            raw["server"] = {**section, **server}
+    for name, words in given.items():
+        section = raw.get(name) or {}
+        if words and isinstance(section, dict):
+            raw[name] = {**section, **words}
     try:
         return Config.model_validate(raw)
     except ValidationError as error:
