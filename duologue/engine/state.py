@@ -144,12 +144,14 @@ class SessionState:
             turn.heard = text
             if turn.open:
                 self._end_turn(turn, TurnStatus.INTERRUPTED, text, tell=turn.number in surfaced)
-        # The last stage first, so that none is given anything of the new epoch before it knows of it.
-        for stage in reversed(self._graph.stages):
-            for turn, text in cut:
-                self._send(stage, Interrupt(self.session, self.epoch, turn.number, text))
-            if not cut:
-                self._send(stage, Interrupt(self.session, self.epoch))
+        # The last stage first, so that none is given anything of the new epoch before it knows of it; and once, since
+        # a second word of the same epoch would void what it was given meanwhile.
+        for stage in reversed(self._graph.voice):
+            self._send(stage, Interrupt(self.session, self.epoch))
+        for turn, text in cut:
+            self._send(self._graph.thinker, Interrupt(self.session, self.epoch, turn.number, text))
+        if not cut:
+            self._send(self._graph.thinker, Interrupt(self.session, self.epoch))
         return heard.get(number, "")
 
     def close(self) -> None:
@@ -163,6 +165,11 @@ class SessionState:
     def history(self) -> tuple[HistoryItem, ...]:
         """What was said by both, in order, each reply as far as it was heard or has been written."""
         return self._journal.history()
+
+    @property
+    def waiting(self) -> tuple[EngineEvent, ...]:
+        """The events that ``pop`` has not given yet, in order."""
+        return self._outbox.waiting
 
     def pop(self) -> EngineEvent | None:
         """Give the next event, if there is one."""
