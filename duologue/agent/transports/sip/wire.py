@@ -151,7 +151,7 @@ def _check(message: Request | Response) -> None:
         if message.method == "INVITE" and len(split_list(headers.getlist("Contact"))) != 1:
             raise ValueError("an INVITE must have one Contact")
         contacts = split_list(headers.getlist("Contact"))
-        if contacts != ["*"]:
+        if contacts != ["*"] or message.method != "REGISTER":
             for value in contacts:
                 read_address(value)
     else:
