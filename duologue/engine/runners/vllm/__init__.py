@@ -1,0 +1,1 @@
+"""The runner on stock vLLM: a session is one resumable streaming-input request of ``AsyncLLM``."""

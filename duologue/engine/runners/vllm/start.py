@@ -1,0 +1,59 @@
+"""How vLLM is started for a stage."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from vllm.engine.arg_utils import AsyncEngineArgs
+from vllm.platforms import current_platform
+
+from duologue.engine.runners.vllm import model
+from duologue.engine.runners.vllm.executor import InEngineProcess
+from duologue.engine.runners.vllm.options import VllmOptions
+
+GIB = 1 << 30
+
+
+def engine_args(options: VllmOptions) -> Any:
+    """vLLM's ``AsyncEngineArgs`` for ``options``; raises ``ValueError`` for what vLLM refuses."""
+    model.register()
+    # The worker and the logits processor are written for the V1 model runner, which vLLM takes on a CPU anyway.
+    # There is no config field for it: this is vLLM's own switch, set for this process and the engine it starts.
+    os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
+    return AsyncEngineArgs(
+        model=str(options.model),
+        hf_overrides={"architectures": [model.ARCHITECTURE]},
+        load_format=options.load_format,
+        dtype=options.dtype,
+        skip_tokenizer_init=True,
+        generation_config="vllm",
+        max_model_len=options.max_model_len,
+        max_num_seqs=options.max_num_seqs,
+        max_num_batched_tokens=options.max_num_batched_tokens,
+        enable_chunked_prefill=True,
+        enable_prefix_caching=True,
+        block_size=options.block_size,
+        **_kv(options),
+        gpu_memory_utilization=options.gpu_memory_utilization,
+        enforce_eager=options.enforce_eager,
+        # With it a request that is parked or preempted while a token is in flight may lose its history.
+        async_scheduling=False,
+        distributed_executor_backend=InEngineProcess,
+        worker_cls="duologue.engine.runners.vllm.worker.Worker",
+        logits_processors=["duologue.engine.runners.vllm.rules:Rules"],
+        mm_processor_cache_gb=0,
+        skip_mm_profiling=True,
+        disable_log_stats=True,
+        enable_log_requests=False,
+    )
+
+
+def _kv(options: VllmOptions) -> dict[str, Any]:
+    if options.kv_positions is None:
+        return {}
+    # One block is vLLM's own.
+    blocks = -(-options.kv_positions // options.block_size) + 1
+    # On a CPU an explicit size, any, also spares the warm-up that is to find one.
+    size = {"kv_cache_memory_bytes": GIB} if current_platform.is_cpu() else {}
+    return {"num_gpu_blocks_override": blocks, **size}
