@@ -8,6 +8,7 @@ from typing import Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
+from duologue.agent.transports.sip.media.config import SipMedia
 from duologue.strict import Strict
 
 TransportName = Literal["udp", "tcp", "tls"]
@@ -131,6 +132,7 @@ class SipConfig(Strict):
     minutes is what proxies allow)."""
     session_timers: SipSessionTimers = SipSessionTimers()
     limits: SipLimits = SipLimits()
+    media: SipMedia = SipMedia()
     log_numbers: bool = False
     """Whether logs may name callers; otherwise the user part of every URI is a short keyed hash."""
 
