@@ -11,12 +11,13 @@ from pydantic import Field
 from duologue.engine.config import ConfigError
 from duologue.engine.models.duplex.config import DecoderConfig
 from duologue.engine.runners.base import Capacity, Finish, Generated, Rows, Segment
+from duologue.engine.runners.fault import fault
 from duologue.engine.runners.sampling import choose, constrain
 from duologue.engine.runners.torch.batch import Batch, Work
 from duologue.engine.runners.torch.decoder import Decoder
 from duologue.engine.runners.torch.graphs import DecodeGraphs
 from duologue.engine.runners.torch.kv import KvPool
-from duologue.engine.runners.torch.progress import Progress, fault
+from duologue.engine.runners.torch.progress import Progress
 from duologue.engine.runners.torch.schedule import share
 from duologue.strict import Strict
 

@@ -17,7 +17,8 @@ class VllmOptions(Strict):
     """Folder of a ``Qwen3ForCausalLM`` checkpoint: ``config.json`` and safetensors."""
     load_format: Literal["auto", "dummy"] = "auto"
     """``dummy``: random weights of vLLM's own making, to measure speed where there is no checkpoint's weight."""
-    dtype: Literal["auto", "float32", "bfloat16", "float16"] = "auto"
+    dtype: Literal["float32", "bfloat16", "float16"] = "float32"
+    """Of weights, KV and activations."""
     max_model_len: int = Field(default=4096, ge=2)
     """Longest session, counted with the token that is sampled last and not fed."""
     max_num_seqs: int = Field(default=8, ge=1)

@@ -13,15 +13,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from duologue.engine.runners import sampling
-from duologue.engine.runners.base import (
-    Capacity,
-    Embeddings,
-    Finish,
-    Generated,
-    Rows,
-    Segment,
-)
+from duologue.engine.runners.base import Capacity, Finish, Generated, Rows, Segment
+from duologue.engine.runners.fault import fault
 from duologue.engine.runners.vllm.engine import DiedEvent, Engine, Input, RefusedEvent, TokensEvent
 from duologue.engine.runners.vllm.hidden import RowsFrame
 from duologue.engine.runners.vllm.inputs import engine_input, sampling_params
@@ -180,13 +173,9 @@ class VllmRunner:
     def _refusal(self, segment: Segment) -> str | None:
         """Why ``segment`` must not reach vLLM; None when it may."""
         capacity = self._capacity
-        malformed = _malformed(segment, capacity)
-        if malformed is not None:
-            return malformed
-        positions = self._positions(segment)
-        if positions > capacity.max_length:
-            return (f"the session would come to {positions} positions, and max_model_len leaves "
-                    f"{capacity.max_length}: shorten it, or raise max_model_len")
+        detail = fault(segment, capacity.vocabulary, capacity.hidden_size, capacity.max_length)
+        if detail is not None:
+            return detail
         others = [held for session, held in self._held.items() if session != segment.session]
         if len(others) >= capacity.max_sessions:
             return (f"{len(others)} other sessions hold all of vLLM's request slots: admit fewer, "
@@ -259,21 +248,3 @@ class VllmRunner:
         held.running = None
         del self._sessions[running.number]
         self._outputs.append(Generated(session, finish=running.finish, cached=held.cached))
-
-
-def _malformed(segment: Segment, capacity: Capacity) -> str | None:
-    """What is wrong with ``segment`` in itself: vLLM's kernels do not look."""
-    for piece in segment.pieces:
-        if isinstance(piece, Embeddings):
-            if piece.rows.ndim != 2 or piece.rows.shape[1] != capacity.hidden_size:
-                return f"embedding rows must be (n, {capacity.hidden_size}), not {piece.rows.shape}"
-        elif not all(0 <= token < capacity.vocabulary for token in piece.ids):
-            return f"token ids must be within 0..{capacity.vocabulary - 1}"
-    if not any(map(len, segment.pieces)):
-        return "a segment must add a position: the token its predecessor dropped, at least"
-    if segment.sampling is not None:
-        try:
-            sampling.check(segment.sampling, capacity.vocabulary)
-        except ValueError as error:
-            return str(error)
-    return None
