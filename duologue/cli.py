@@ -6,9 +6,12 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from duologue.agent.logs import configure_logs
+from duologue.agent.recording import command as replaying
+from duologue.agent.recording.recorder import Recorder
 from duologue.agent.server import CannotListenError, serve
 from duologue.agent.switchboard import Switchboard
 from duologue.agent.transports.livekit.config import LiveKitConfig
@@ -24,6 +27,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (serving, rooms):
         _add_server(command)
     _add_livekit(rooms)
+    replaying.add_to(commands.add_parser("replay", help="replay a recorded call and show where it differs"))
     return parser
 
 
@@ -38,6 +42,9 @@ def _add_server(command: argparse.ArgumentParser) -> None:
                          metavar="SECONDS", help="how long live calls may go on after SIGTERM (default: 600)")
     command.add_argument("--log-words", action="store_true", default=argparse.SUPPRESS,
                          help="let logs hold what callers and agent said")
+    command.add_argument("--record", metavar="DIR", default=argparse.SUPPRESS,
+                         help="record every call into a folder of its own in DIR: audio both ways, and all that was "
+                              "said and decided")
 
 
 def _add_livekit(command: argparse.ArgumentParser) -> None:
@@ -54,9 +61,10 @@ def _add_livekit(command: argparse.ArgumentParser) -> None:
 
 
 async def _serve(config: Config) -> int:
-    engine = await Engine.start(config.pipeline)
-    board = Switchboard(engine, config.conversation)
     server = config.server
+    recorder = Recorder(Path(server.record), config.pipeline, config.conversation) if server.record else None
+    engine = await Engine.start(config.pipeline)
+    board = Switchboard(engine, config.conversation, recorder)
     try:
         if config.livekit is not None:
             _open_livekit(config.livekit, board, engine)
@@ -76,10 +84,21 @@ def _open_livekit(config: LiveKitConfig, board: Switchboard, engine: Engine) -> 
     door.open()
 
 
+def _replay(given: dict[str, Any]) -> int:
+    try:
+        return replaying.run(**given)
+    except ConfigError as fault:
+        print(f"duologue: {fault}", file=sys.stderr)
+        return 2
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 2 when it could not start, with one line that says why."""
     given: dict[str, Any] = vars(_parser().parse_args(arguments))
-    command, path = given.pop("command"), given.pop("config")
+    command = given.pop("command")
+    if command == "replay":
+        return _replay(given)
+    path = given.pop("config")
     sections: dict[str, dict[str, Any]] = {"server": {}, "livekit": {}}
     for word, value in given.items():
         section, _, name = word.rpartition(".")

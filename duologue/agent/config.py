@@ -50,3 +50,5 @@ class ServerConfig(Strict):
     """How long live calls may go on after SIGTERM."""
     log_words: bool = False
     """Whether logs may hold what callers and agent said."""
+    record: str = ""
+    """Folder into which every call is recorded, audio included; none without it."""

@@ -11,6 +11,7 @@ from duologue.agent.call import Call
 from duologue.agent.config import ConversationConfig
 from duologue.agent.http.host import PartHealth, new_call_id
 from duologue.agent.media.vad import VoiceActivity
+from duologue.agent.recording.recorder import Recorder
 from duologue.agent.transports.base import CallMedia, Transport
 from duologue.agent.transports.sdp import read_offer
 from duologue.agent.transports.webrtc import WebRtcTransport, check_media
@@ -41,9 +42,10 @@ class Door(Protocol):
 class Switchboard:
     """The ``CallHost`` of a server with one engine."""
 
-    def __init__(self, engine: Engine, conversation: ConversationConfig) -> None:
+    def __init__(self, engine: Engine, conversation: ConversationConfig, recorder: Recorder | None = None) -> None:
         self._engine = engine
         self._conversation = conversation
+        self._recorder = recorder
         self._calls: dict[str, Call] = {}
         self._doors: list[Door] = []
 
@@ -73,15 +75,17 @@ class Switchboard:
         except Refused as refused:
             metrics.REFUSALS.labels(reason=refused.reason).inc()
             raise
+        tape = self._recorder.begin(call_id, wishes) if self._recorder else None
+        session = tape.session(opened) if tape else opened
         try:
-            call = Call(call_id, opened, self._engine.config, self._conversation,
+            call = Call(call_id, session, self._engine.config, self._conversation,
                         VoiceActivity(self._conversation.vad), wishes=wishes, on_end=self._forget)
-            transport = await make_transport(call)
+            transport = await make_transport(tape.media(call) if tape else call)
         except BaseException:
-            await opened.close()
+            await session.close()
             raise
         self._calls[call_id] = call
-        call.start(transport)
+        call.start(tape.transport(transport) if tape else transport)
         return call
 
     async def offer(self, sdp: str, session: Mapping[str, Any] | None, ticket: str | None) -> tuple[str, str]:
@@ -136,3 +140,5 @@ class Switchboard:
                 await door.close()
         finally:
             await self._engine.close()
+        if self._recorder is not None:
+            await asyncio.to_thread(self._recorder.flush)

@@ -2,6 +2,7 @@
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.engine import Engine, Load
+from duologue.engine.inline import InlineSession
 from duologue.engine.messages import (
     INPUT_RATE,
     AgentSaid,
@@ -38,6 +39,8 @@ __all__ = [
     "EngineSession",
     "Fence",
     "Health",
+    "HistoryItem",
+    "InlineSession",
     "Load",
     "Overrun",
     "Pcm",

@@ -36,6 +36,11 @@ class Outbox:
         """Add an event."""
         self._events.append(event)
 
+    @property
+    def waiting(self) -> tuple[EngineEvent, ...]:
+        """The events that have not been given yet, in order."""
+        return tuple(self._events)
+
     def pop(self, turns: Turns) -> EngineEvent | None:
         """Give the next event, and note in its reply what the agent knows of it now."""
         if not self._events:
