@@ -126,6 +126,9 @@ class SipConfig(Strict):
     every INVITE is taken."""
     trusted: tuple[IPv4Network | IPv6Network, ...] = ()
     """Networks whose INVITEs are not challenged: a provider's, which cannot authenticate to us."""
+    digest: tuple[Literal["SHA-256", "MD5"], ...] = Field(default=("MD5",), min_length=1)
+    """Hashes that users are challenged with, best first. RFC 8760 has both, but some phones (baresip 1.0)
+    give up when a challenge they do not know stands beside one they do."""
     nonce_lifetime_s: int = Field(default=300, gt=0)
     ring_timeout_s: float = Field(default=180.0, gt=0)
     """A call dialled, or ringing here, for so long without an answer is given up (RFC 3261 section 13.3.1.1: three

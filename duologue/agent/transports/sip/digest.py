@@ -6,15 +6,16 @@ import hashlib
 import hmac
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from sipmessage import Request, Response
 
 from duologue.agent.transports.sip.calls import Credentials
 from duologue.agent.transports.sip.grammar import read_auth
 
-_HASHES = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
+_HASHES: Mapping[str, Callable[[bytes], Any]] = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
 """By preference."""
 
 
@@ -35,13 +36,16 @@ class Authenticator:
     """
 
     def __init__(self, users: Mapping[str, str], realm: str, clock: Callable[[], float], lifetime_s: float,
-                 remembered: int = 4096) -> None:
-        """``users`` maps names to passwords; ``remembered`` bounds the counts kept."""
+                 remembered: int = 4096, offered: Sequence[str] = tuple(_HASHES)) -> None:
+        """``users`` maps names to passwords; ``remembered`` bounds the counts kept; ``offered`` is what is challenged
+        with, though an answer by any hash is taken.
+        """
         self._users = users
         self._realm = realm
         self._clock = clock
         self._lifetime_s = lifetime_s
         self._remembered = remembered
+        self._offered = offered
         self._key = secrets.token_bytes(32)
         self._counts: OrderedDict[str, int] = OrderedDict()
         self._forgotten_until = float("-inf")
@@ -100,7 +104,7 @@ class Authenticator:
         stamp = (self._clock() - secrets.randbelow(1 << 20) * 1e-9).hex()
         nonce = f"{stamp}:{self._sign(stamp)}"
         common = f'Digest realm="{self._realm}", nonce="{nonce}", qop="auth"' + (", stale=true" if stale else "")
-        return Challenge(tuple(f"{common}, algorithm={algorithm}" for algorithm in _HASHES), stale)
+        return Challenge(tuple(f"{common}, algorithm={algorithm}" for algorithm in self._offered), stale)
 
     def _sign(self, stamp: str) -> str:
         return hmac.new(self._key, stamp.encode(), hashlib.sha256).hexdigest()[:32]

@@ -110,7 +110,7 @@ class Endpoint:
         self._observer = observer
         self._authenticator = Authenticator(
             {user.name: user.password.get_secret_value() for user in config.users}, config.realm, clock.time,
-            config.nonce_lifetime_s)
+            config.nonce_lifetime_s, offered=config.digest)
 
     # --- what comes ----------------------------------------------------------------------------------------
 
