@@ -152,10 +152,7 @@ class Sessions:
             return
         if held.asked.running:
             self._runner.interrupt(session)
-        else:
-            self._leases.cancel(session)
-            held.log.answer(held.asked.tokens)
-            held.asked = None
+        elif self._leases.cancel(session):
             self._news.append(Output(session, finish=Finish.INTERRUPTED))
 
     def close(self, session: str) -> None:
@@ -178,6 +175,9 @@ class Sessions:
                 self._sessions[each].cached = 0
             self._submit(grant.session)
         outputs, self._news = self._news, []
+        for output in outputs:
+            if output.finish is Finish.INTERRUPTED:
+                self._answered(self._sessions[output.session])
         if self._runner.ready:
             outputs += [self._take(generated) for generated in self._runner.step()]
         return outputs
@@ -250,17 +250,22 @@ class Sessions:
         assert asked is not None
         asked.tokens += generated.tokens
         if generated.finish is not None:
-            held.asked = None
             if generated.finish is Finish.FAILED:
                 del self._sessions[session]
                 self._leases.forget(session)
             else:
-                held.log.answer(asked.tokens)
+                self._answered(held)
                 # What the runner has fed beyond the log's sequence is none of it.
                 held.cached = min(generated.cached, held.log.length - len(self._grammar.tail))
                 self._leases.park(session, generated.cached)
         return Output(session, generated.tokens, generated.first_row - asked.start, generated.rows, generated.finish,
                       generated.detail)
+
+    @staticmethod
+    def _answered(held: _Session) -> None:
+        assert held.asked is not None
+        held.log.answer(held.asked.tokens)
+        held.asked = None
 
     def _fail(self, session: str, detail: str) -> None:
         del self._sessions[session]

@@ -46,6 +46,11 @@ class Expected:
 
 
 class SessionsSearch(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: dict[str, Expected] = {}
+        self.marks: dict[str, list[int]] = {}
+
     @initialize(cut=st.sampled_from(["anywhere", "block", "nowhere"]), window=st.sampled_from(WINDOWS),
                 terminators=st.booleans(), blocks=st.sampled_from([8, 20, 64]), slots=st.sampled_from([1, 2, 8]))
     def begin(self, cut: str, window: WindowConfig | None, terminators: bool, blocks: int, slots: int) -> None:
@@ -53,8 +58,6 @@ class SessionsSearch(RuleBasedStateMachine):
         limits = capacity(positions=blocks * 16, block=16, max_length=128, max_sessions=slots)
         self.runner = FakeRunner(limits, cut)  # type: ignore[arg-type]
         self.sessions = Sessions(self.runner, Grammar(terminators, (TAIL,), frozenset({61, 62}), ((50,), (51,))), window)
-        self.open: dict[str, Expected] = {}
-        self.marks: dict[str, list[int]] = {}
 
     def idle(self, name: str) -> Expected | None:
         held = self.open.get(name)
@@ -166,7 +169,7 @@ class SessionsSearch(RuleBasedStateMachine):
 
     @invariant()
     def sequences_are_what_was_asked_for(self) -> None:
-        for name, held in getattr(self, "open", {}).items():
+        for name, held in self.open.items():
             if not self.sessions_has(name):
                 continue
             is_so = states(self.sessions.sequence(name))
@@ -179,15 +182,13 @@ class SessionsSearch(RuleBasedStateMachine):
 
     @invariant()
     def somebody_can_always_go_on(self) -> None:
-        if any(held.asked is not None for held in getattr(self, "open", {}).values()):
+        if any(held.asked is not None for held in self.open.values()):
             assert self.sessions.ready
 
     def teardown(self) -> None:
-        for name in list(getattr(self, "open", {})):
+        for name in list(self.open):
             self.close(name)
-        if hasattr(self, "sessions"):
-            assert not self.runner.held
-            assert not self.sessions.ready
+            assert self.open or not (self.runner.held or self.sessions.ready)
 
 
 TestSessionsSearch = SessionsSearch.TestCase
