@@ -15,6 +15,8 @@ from duologue.agent.recording.recorder import Recorder
 from duologue.agent.server import CannotListenError, serve
 from duologue.agent.switchboard import Switchboard
 from duologue.agent.transports.livekit.config import LiveKitConfig
+from duologue.agent.transports.sip import command as telephone
+from duologue.agent.transports.sip.config import SipConfig, SipListen
 from duologue.config import DEFAULT_CONFIG, Config, load
 from duologue.engine import ConfigError, Engine
 
@@ -26,7 +28,10 @@ def _parser() -> argparse.ArgumentParser:
     rooms = commands.add_parser("livekit", help="serve the rooms of a LiveKit server, and all that serve does")
     for command in (serving, rooms):
         _add_server(command)
+        telephone.add_listen(command)
     _add_livekit(rooms)
+    telephone.add_call(commands.add_parser("call", help="make one telephone call, and be the agent in it"),
+                       DEFAULT_CONFIG)
     replaying.add_to(commands.add_parser("replay", help="replay a recorded call and show where it differs"))
     return parser
 
@@ -68,6 +73,8 @@ async def _serve(config: Config) -> int:
     try:
         if config.livekit is not None:
             _open_livekit(config.livekit, board, engine)
+        if config.sip is not None:
+            await telephone.open_door(config.sip, board)
         return await serve(board, bind=server.host, port=server.port, drain_timeout_s=server.drain_timeout_s)
     finally:
         await board.close()
@@ -84,6 +91,16 @@ def _open_livekit(config: LiveKitConfig, board: Switchboard, engine: Engine) -> 
     door.open()
 
 
+async def _call(config: Config, target: str) -> int:
+    engine = await Engine.start(config.pipeline)
+    board = Switchboard(engine, config.conversation)
+    try:
+        door = await telephone.open_door(config.sip or SipConfig(listen=(SipListen(port=0),)), board)
+        return await telephone.call_one(door, target)
+    finally:
+        await board.close()
+
+
 def _replay(given: dict[str, Any]) -> int:
     try:
         return replaying.run(**given)
@@ -98,18 +115,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     command = given.pop("command")
     if command == "replay":
         return _replay(given)
-    path = given.pop("config")
-    sections: dict[str, dict[str, Any]] = {"server": {}, "livekit": {}}
+    path, target = given.pop("config"), given.pop("target", "")
+    sections: dict[str, dict[str, Any]] = {}
     for word, value in given.items():
         section, _, name = word.rpartition(".")
-        sections[section or "server"][name] = value
+        words = sections.setdefault(section or "server", {})
+        if value != []:  # a bare --sip asks for the section, as the config has it
+            words[name] = value
     try:
         config = load(path, **sections)
         if command == "livekit" and config.livekit is None:
             raise ConfigError("There is no LiveKit server: give --url, --api-key and --api-secret, or the config's "
                               "section livekit.")
         configure_logs(log_words=config.server.log_words)
-        return asyncio.run(_serve(config))
+        return asyncio.run(_call(config, target) if command == "call" else _serve(config))
     except (ConfigError, CannotListenError) as fault:
         print(f"duologue: {fault}", file=sys.stderr)
         return 2

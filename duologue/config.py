@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from duologue.agent.config import ConversationConfig, ServerConfig
 from duologue.agent.transports.livekit.config import LiveKitConfig
+from duologue.agent.transports.sip.config import SipConfig
 from duologue.engine import ConfigError, PipelineConfig
 from duologue.strict import Strict
 
@@ -26,6 +27,8 @@ class Config(Strict):
     server: ServerConfig = ServerConfig()
     livekit: LiveKitConfig | None = None
     """The LiveKit server whose rooms are served; none without it."""
+    sip: SipConfig | None = None
+    """The telephone endpoint; none without it."""
 
 
 def load(path: str = DEFAULT_CONFIG, **given: Mapping[str, Any]) -> Config:
@@ -49,7 +52,7 @@ def load(path: str = DEFAULT_CONFIG, **given: Mapping[str, Any]) -> Config:
         raise ConfigError(f"{path} must be a mapping with the key 'pipeline'.")
     for name, words in given.items():
         section = raw.get(name) or {}
-        if words and isinstance(section, dict):
+        if isinstance(section, dict):
             raw[name] = {**section, **words}
     try:
         return Config.model_validate(raw)

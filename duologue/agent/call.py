@@ -43,7 +43,7 @@ from duologue.agent.media.units import Unitizer
 from duologue.agent.realtime import events as ev
 from duologue.agent.realtime.parse import BadEventError, parse
 from duologue.agent.realtime.projection import Projection, Status
-from duologue.agent.transports.base import FRAME_MS, Transport
+from duologue.agent.transports.base import FRAME_MS, Telephone, Transport
 from duologue.engine import (
     INPUT_RATE,
     CallerText,
@@ -170,6 +170,11 @@ class Call:
         """End the call; idempotent. ``reason`` goes to the log and the metrics."""
         self._handle(HungUp(reason))
 
+    @property
+    def telephone(self) -> Telephone | None:
+        """What can be done with a telephone's call; None on any other transport."""
+        return self._transport if isinstance(self._transport, Telephone) else None
+
     async def wait_closed(self) -> None:
         """Wait until the call has given everything back."""
         await self._closed.wait()
@@ -267,6 +272,7 @@ class Call:
     def dtmf(self, key: str) -> None:
         """Take a key of a telephone."""
         if self._conversation.state is not State.ENDED:
+            self._log.info("key_pressed", words=key)  # it may be a digit of a secret
             self._projection.key_pressed(key, int(time.time()))
 
     def receive(self, message: str) -> None:

@@ -12,7 +12,7 @@ from duologue.agent.config import ConversationConfig
 from duologue.agent.http.host import PartHealth, new_call_id
 from duologue.agent.media.vad import VoiceActivity
 from duologue.agent.recording.recorder import Recorder
-from duologue.agent.transports.base import CallMedia, Transport
+from duologue.agent.transports.base import CallMedia, Telephone, Transport
 from duologue.agent.transports.sdp import read_offer
 from duologue.agent.transports.webrtc import WebRtcTransport, check_media
 from duologue.engine import Engine, Refused
@@ -114,6 +114,10 @@ class Switchboard:
         call.hang_up("hung up")
         await call.wait_closed()
         return True
+
+    def telephone(self, call_id: str) -> Telephone | None:
+        """What can be done with a telephone's call; see ``CallHost``."""
+        return self._calls[call_id].telephone
 
     def health(self) -> Mapping[str, PartHealth]:
         """Every stage and every door by its name, and whether a browser could be answered at all."""

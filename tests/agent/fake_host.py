@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from duologue.agent.http.host import PartHealth, new_call_id
+from duologue.agent.transports.base import Telephone
 from duologue.agent.transports.webrtc import WebRtcTransport
 from duologue.engine import Pcm
 
@@ -21,6 +22,7 @@ class FakeHost:
         self.models: Sequence[str] = ["embedded"]
         self.offers: list[tuple[str, Mapping[str, Any] | None, str | None]] = []
         self.live: set[str] = set()
+        self.telephones: dict[str, Telephone] = {}
         self.refuse: Exception | None = None
         self.parts = {"thinker": PartHealth(True), "codec": PartHealth(True), "media": PartHealth(True)}
         self.closed = 0
@@ -40,6 +42,11 @@ class FakeHost:
         self.live.discard(call_id)
         self._idle.set()
         return True
+
+    def telephone(self, call_id: str) -> Telephone | None:
+        if call_id not in self.live:
+            raise KeyError(call_id)
+        return self.telephones.get(call_id)
 
     def health(self) -> Mapping[str, PartHealth]:
         return self.parts

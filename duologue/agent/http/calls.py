@@ -15,6 +15,7 @@ from aiohttp import web
 
 from duologue.agent.http.errors import ApiError
 from duologue.agent.http.host import DRAIN, HOST
+from duologue.agent.transports.base import Telephone, TransferFailed
 from duologue.agent.transports.sdp import BadOffer
 from duologue.agent.transports.webrtc import NoAddress
 from duologue.engine import Refused
@@ -62,8 +63,30 @@ async def hang_up(request: web.Request) -> web.Response:
     """``POST .../{id}/hangup`` (200) and ``DELETE .../{id}`` (204)."""
     call_id = request.match_info["id"]
     if not await request.app[HOST].hang_up(call_id):
-        raise ApiError(404, "call_not_found", f"there is no call {call_id}; it may have ended", param="id")
+        raise _no_call(call_id)
     return web.Response(status=204 if request.method == "DELETE" else 200)
+
+
+async def refer(request: web.Request) -> web.Response:
+    """``POST .../{id}/refer`` with ``{"target_uri": "tel:+15551234"}``: 200 once a telephone's caller is there."""
+    target = await _word(request, "target_uri")
+    try:
+        await _telephone(request).transfer(target)
+    except ValueError as bad:
+        raise ApiError(400, "bad_target", str(bad), param="target_uri") from bad
+    except TransferFailed as failed:
+        raise ApiError(502, "transfer_failed", str(failed)) from failed
+    return web.Response()
+
+
+async def press(request: web.Request) -> web.Response:
+    """``POST .../{id}/dtmf`` with ``{"keys": "12#"}``: 200 once they are on their way to a telephone."""
+    keys = await _word(request, "keys")
+    try:
+        _telephone(request).press(keys)
+    except ValueError as bad:
+        raise ApiError(400, "bad_keys", str(bad), param="keys") from bad
+    return web.Response()
 
 
 async def models(request: web.Request) -> web.Response:
@@ -78,7 +101,39 @@ def add_routes(app: web.Application) -> None:
     app.router.add_post(CALLS, create)
     app.router.add_delete(CALLS + "/{id}", hang_up)
     app.router.add_post(CALLS + "/{id}/hangup", hang_up)
+    app.router.add_post(CALLS + "/{id}/refer", refer)
+    app.router.add_post(CALLS + "/{id}/dtmf", press)
     app.router.add_get("/v1/models", models)
+
+
+def _no_call(call_id: str) -> ApiError:
+    return ApiError(404, "call_not_found", f"there is no call {call_id}; it may have ended", param="id")
+
+
+def _telephone(request: web.Request) -> Telephone:
+    call_id = request.match_info["id"]
+    try:
+        telephone = request.app[HOST].telephone(call_id)
+    except KeyError:
+        raise _no_call(call_id) from None
+    if telephone is None:
+        raise ApiError(409, "not_a_telephone", f"{call_id} is not a telephone's call", param="id")
+    return telephone
+
+
+async def _word(request: web.Request, name: str) -> str:
+    """Return the one string of a JSON body."""
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            body = json.loads(await request.text())
+    except TimeoutError as late:
+        raise ApiError(408, "request_timeout", f"the body did not arrive in {BODY_TIMEOUT_S:.0f} s") from late
+    except (ValueError, LookupError, RecursionError) as bad:
+        raise ApiError(400, "malformed_body", "the body is not JSON") from bad
+    value = body.get(name) if isinstance(body, dict) else None
+    if not isinstance(value, str) or not value.strip():
+        raise ApiError(400, "missing_field", f"the body lacks the text {name}", param=name)
+    return value.strip()
 
 
 def _say_refused(refused: Refused) -> ApiError:

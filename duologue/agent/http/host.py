@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from duologue.agent.transports.base import Telephone
+
 
 @dataclass(frozen=True, slots=True)
 class PartHealth:
@@ -35,8 +37,11 @@ class CallHost(Protocol):
     async def hang_up(self, call_id: str) -> bool:
         """End a call and free everything; False if there is none by that id."""
 
+    def telephone(self, call_id: str) -> Telephone | None:
+        """Return what can be done with a telephone's call; None for any other. Raises ``KeyError`` for no call."""
+
     def health(self) -> Mapping[str, PartHealth]:
-        """State of every part, by name: each stage, and ``media``."""
+        """State of every part, by name: each stage, each door, and ``media``."""
 
     async def drain(self) -> None:
         """Return when the last call has ended; no new one is offered from now on."""
@@ -56,6 +61,6 @@ HOST: web.AppKey[CallHost] = web.AppKey("host")
 DRAIN: web.AppKey[Drain] = web.AppKey("drain", Drain)
 
 
-def new_call_id() -> str:
+def new_call_id(door: str = "rtc") -> str:
     """Return an id nobody can guess: whoever knows it may hang up."""
-    return f"rtc_{secrets.token_hex(16)}"
+    return f"{door}_{secrets.token_hex(16)}"

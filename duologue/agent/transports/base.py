@@ -7,7 +7,7 @@ clock, so that between the playout and the network there is no queue that a flus
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from duologue.engine import Pcm
 
@@ -53,3 +53,21 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """End the connection and free everything; idempotent."""
+
+
+class TransferFailed(RuntimeError):  # noqa: N818 - what happened
+    """The target of a transfer was not reached, and the call goes on; the text says what was told."""
+
+
+@runtime_checkable
+class Telephone(Protocol):
+    """What a telephone's transport offers besides."""
+
+    def press(self, keys: str) -> None:
+        """Press keys (``0-9*#A-D``) at the other end. Raises ``ValueError``, saying why they cannot be sent."""
+
+    async def transfer(self, target: str) -> None:
+        """Have the other end call ``target`` (a ``sip:`` or ``tel:`` URI) instead, and hang up once it does.
+
+        Raises ``ValueError`` for a target that cannot be called, ``TransferFailed`` otherwise.
+        """

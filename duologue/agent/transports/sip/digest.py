@@ -37,8 +37,8 @@ class Authenticator:
 
     def __init__(self, users: Mapping[str, str], realm: str, clock: Callable[[], float], lifetime_s: float,
                  remembered: int = 4096, offered: Sequence[str] = tuple(_HASHES)) -> None:
-        """``users`` maps names to passwords; ``remembered`` bounds the counts kept; ``offered`` is what is challenged
-        with, though an answer by any hash is taken.
+        """``users`` maps names to passwords; ``remembered`` bounds the counts kept; ``offered`` are the hashes asked
+        for, and no other is taken.
         """
         self._users = users
         self._realm = realm
@@ -67,7 +67,7 @@ class Authenticator:
         count = given.get("nc", "")
         # An unknown user costs the same time as a known one.
         password = self._users.get(user, secrets.token_hex(8))
-        if algorithm not in _HASHES or given.get("qop") != "auth" or not given.get("cnonce") or len(count) != 8:
+        if algorithm not in self._offered or given.get("qop") != "auth" or not given.get("cnonce") or len(count) != 8:
             return self._challenge(stale=False)
         # The URI that was signed is not compared: proxies rewrite the Request-URI, and the count stops replays.
         expected = _response(algorithm, user, self._realm, password, method, given.get("uri", ""), nonce,
@@ -170,7 +170,7 @@ def _response(algorithm: str, user: str, realm: str, password: str, method: str,
               cnonce: str) -> str:
     """RFC 7616 section 3.4.1; without ``cnonce`` the older form of RFC 2069."""
     def digest(text: str) -> str:
-        return _HASHES[algorithm](text.encode()).hexdigest()
+        return str(_HASHES[algorithm](text.encode()).hexdigest())
 
     first, second = digest(f"{user}:{realm}:{password}"), digest(f"{method}:{uri}")
     middle = f"{nonce}:{count}:{cnonce}:auth" if cnonce else nonce

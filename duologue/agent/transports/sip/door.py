@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from duologue.agent.call import Call
-from duologue.agent.http.host import PartHealth
+from duologue.agent.http.host import PartHealth, new_call_id
 from duologue.agent.logs import EventLog
 from duologue.agent.switchboard import MakeTransport
 from duologue.agent.transports.base import CallMedia, Transport
@@ -74,12 +74,13 @@ class SipDoor:
         self._open = False
         await self._agent.close()
 
-    async def dial(self, call_id: str, target: str, *, credentials: Credentials | None = None) -> Call:
+    async def dial(self, target: str, *, credentials: Credentials | None = None) -> Call:
         """Call a SIP URI, a registered phone's user or a number, and return the call once it is answered.
 
         Raises ``BadTarget``, ``Refused`` (the engine), ``NoPorts``, or ``CallEnded``, which says why nobody answered.
         """
         route = self._agent.route_to(target)
+        call_id = new_call_id("sip")
         transport: SipTransport | None = None
 
         async def bring_up(media: CallMedia) -> Transport:

@@ -6,7 +6,7 @@ import asyncio
 import math
 
 from duologue.agent.logs import EventLog
-from duologue.agent.transports.base import CallMedia
+from duologue.agent.transports.base import CallMedia, TransferFailed
 from duologue.agent.transports.media_clock import MediaClock, Tick
 from duologue.agent.transports.rtp import RtpPacket
 from duologue.agent.transports.sip.calls import CallEnded, Ended, EndReason, NotAcceptable, Route, SipCall
@@ -21,10 +21,6 @@ _GRID_S = 0.005
 """Streams begin at multiples of this, so that one wake-up of the process serves several calls."""
 
 _log = EventLog(__name__)
-
-
-class TransferFailed(RuntimeError):  # noqa: N818 - what happened
-    """The other end did not reach the target, and is still here; says what it told."""
 
 
 class SipTransport:
