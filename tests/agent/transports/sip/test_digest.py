@@ -46,7 +46,7 @@ def respond(client: DigestClient, challenge: str | Challenge, code: int = 401) -
     ("SHA-256", "753927fa0e85d155564e2e272a28d1802ca10daf4496794697cf8db5856cb6c1")])
 def test_the_examples_of_rfc_7616_come_out(algorithm: str, expected: str) -> None:
     assert digest._response(algorithm, "Mufasa", "http-auth@example.org", "Circle of Life", "GET", "/dir/index.html",
-                            "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFsH4GiTo0v", "00000001",
+                            "7ypf/xlj9XXwfDPEoM4URrv/xwf94BcCAzFZH4GiTo0v", "00000001",
                             "f2/wE4q74E6zIJEtWaHKaf5wv/H5QzzpXusqGemxURZJ") == expected
 
 
@@ -121,6 +121,15 @@ def test_forgotten_counts_cannot_be_replayed() -> None:
         values.append(value)
     assert len(server._counts) == 2
     assert all(isinstance(server.check(register(value)), Challenge) for value in values)
+
+
+def test_a_hash_that_was_not_asked_for_is_not_taken() -> None:
+    strict = Authenticator({"alice": "secret"}, "house", lambda: NOW[0], 300, offered=("SHA-256",))
+    challenge = strict.check(register())
+    assert isinstance(challenge, Challenge)
+    weaker = Challenge(tuple(value.replace("SHA-256", "MD5") for value in challenge.values), False)
+    _, value = respond(DigestClient(Credentials("alice", "secret")), weaker)
+    assert isinstance(strict.check(register(value)), Challenge)
 
 
 @pytest.mark.parametrize("header", [

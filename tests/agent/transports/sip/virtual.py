@@ -205,6 +205,8 @@ class Phone:
         self.own = Hop("udp", "127.0.0.1", port)
 
     def _receive(self, data: bytes, _source: Hop) -> None:
+        if not data.strip():
+            return
         message = read_message(data)
         self.got.append(message)
         self.on_message(message)
