@@ -102,7 +102,8 @@ def test_a_session_opened_again_elsewhere_goes_on_the_same() -> None:
 
 
 def test_many_sessions_together_say_what_each_says_alone() -> None:
-    inputs = {f"s{i}": [tokens(3 + 17 * i, i), embeddings(10, i), Tokens((256,))] for i in range(9)}
+    inputs: dict[str, list[Piece]] = {f"s{i}": [tokens(3 + 17 * i, i), embeddings(10, i), Tokens((256,))]
+                                      for i in range(9)}
     segments = [segment(name, 0, pieces, 4 + len(name) + i, "all")
                 for i, (name, pieces) in enumerate(inputs.items())]
     together = finish(runner(prefill_chunk=50), *segments)
