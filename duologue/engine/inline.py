@@ -85,9 +85,9 @@ class InlineSession:
         """The events that ``pop`` has not given yet, in order."""
         return self._state.waiting
 
-    def pop(self) -> EngineEvent | None:
-        """Give the next event, if there is one."""
-        return self._state.pop()
+    def pop(self, at: int = 0) -> EngineEvent | None:
+        """Give the next event, or the ``at``-th after it, if there is one."""
+        return self._state.pop(at)
 
     def close(self) -> None:
         """End the session and free its stages."""

@@ -41,11 +41,12 @@ class Outbox:
         """The events that have not been given yet, in order."""
         return tuple(self._events)
 
-    def pop(self, turns: Turns) -> EngineEvent | None:
-        """Give the next event, and note in its reply what the agent knows of it now."""
-        if not self._events:
+    def pop(self, turns: Turns, at: int = 0) -> EngineEvent | None:
+        """Give the next event, or the ``at``-th after it, and note in its reply what the agent knows of it now."""
+        if at >= len(self._events):
             return None
-        event = self._events.popleft()
+        event = self._events[at]
+        del self._events[at]
         if isinstance(event, ReplyText | ReplyAudio) and (turn := turns.get(event.fence.turn)) is not None:
             turn.surfaced = True
             if isinstance(event, ReplyAudio):

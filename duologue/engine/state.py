@@ -171,9 +171,9 @@ class SessionState:
         """The events that ``pop`` has not given yet, in order."""
         return self._outbox.waiting
 
-    def pop(self) -> EngineEvent | None:
-        """Give the next event, if there is one."""
-        return self._outbox.pop(self._turns)
+    def pop(self, at: int = 0) -> EngineEvent | None:
+        """Give the next event, or the ``at``-th after it, if there is one."""
+        return self._outbox.pop(self._turns, at)
 
     # --- the stages' side -----------------------------------------------------------------------------------
 
@@ -350,7 +350,7 @@ class SessionState:
         for stage in reversed(stages):
             self._serials[stage] += 1
             if stage in self._graph.voice:
-                self._feed.start_over(stage)
+                self._feed.start_over(stage, self._serials[stage])
             self._send(stage, opening)
         if set(stages).intersection(self._graph.voice[:1]):
             self._voice_starts_over()
@@ -396,8 +396,8 @@ class SessionState:
         if not self.over:
             self._outbox.put(event)
 
-    def _send(self, stage: str, message: StageInput) -> None:
-        self.sends.append(ToStage(stage, self._serials[stage], message))
+    def _send(self, stage: str, message: StageInput, number: int = 0) -> None:
+        self.sends.append(ToStage(stage, self._serials[stage], message, number))
 
     def _record(self, record: Heard | Said | Cut | GivenUp) -> None:
         self._drop("journal", "full", self._journal.write(record))

@@ -180,12 +180,15 @@ class _RunSession(_Session):
 
     def told(self, entry: tape.Told, _pcm: Pcm) -> None:
         self._engine.settle()
-        mark = _mark(told.decode(entry.event, np.zeros(entry.samples, np.int16)))
+        then = told.decode(entry.event, np.zeros(entry.samples, np.int16))
+        mark = _mark(then)
         if mark is None:
             return
-        reached = next((n for n, event in enumerate(self._engine.waiting) if _reaches(event, mark)), None)
-        for _ in range(0 if reached is None else reached + 1):
-            event = self._engine.pop()
+        # The thinker and the voice say things independently of each other, each in order.
+        waiting = [n for n, event in enumerate(self._engine.waiting) if _of_voice(event) == _of_voice(then)]
+        reached = next((n for n in waiting if _reaches(self._engine.waiting[n], mark)), -1)
+        for count, n in enumerate(n for n in waiting if n <= reached):
+            event = self._engine.pop(n - count)
             assert event is not None
             self.release(event)
 
@@ -232,6 +235,10 @@ def _mark(event: EngineEvent) -> _Mark | None:
             return "end", event.turn, 0
         case _:
             return None
+
+
+def _of_voice(event: EngineEvent) -> bool:
+    return isinstance(event, ReplyAudio | TurnEnd)
 
 
 def _reaches(event: EngineEvent, mark: _Mark) -> bool:
