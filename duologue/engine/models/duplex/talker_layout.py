@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from duologue.engine.models.duplex.config import CodecConfig
 
+TENSORS = ("emb_text.weight", "projector.weight")
+"""Their names."""
+
 
 def eos(codec: CodecConfig) -> int:
     """The token that ends a reply's codes."""

@@ -1,0 +1,42 @@
+"""What the talker's model is given for a text: its condition, as rows of the talker's embedding space."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from duologue.engine.messages import Conditioning
+from duologue.engine.runners.base import Embeddings
+
+
+class Conditioner:
+    """Makes conditions of text tokens and of the thinker's states of them (as MiniCPM-o 4.5's talker has it)."""
+
+    def __init__(self, emb_text: torch.Tensor, projector: torch.Tensor) -> None:
+        """Take ``emb_text`` (text vocabulary, talker hidden_size), ``projector`` (talker, thinker hidden_size)."""
+        self._emb_text = emb_text.float()
+        self._projector = projector.float()
+
+    def check(self, conditioning: Conditioning) -> None:
+        """Raise ``ValueError`` for tokens or states that are not this thinker's, or not as many of each."""
+        tokens, rows = conditioning.tokens, conditioning.rows
+        vocabulary, hidden = len(self._emb_text), self._projector.shape[1]
+        if rows.shape != (len(tokens), hidden) or len(conditioning.ends) != len(tokens):
+            raise ValueError(f"{len(tokens)} tokens come with {len(conditioning.ends)} ends and states of shape "
+                             f"{list(rows.shape)}; this checkpoint's thinker has {hidden} numbers a state")
+        if len(tokens) and not 0 <= tokens.min() <= tokens.max() < vocabulary:
+            raise ValueError(f"a text token is not in the thinker's vocabulary of {vocabulary}")
+        if not np.isfinite(rows).all():
+            raise ValueError("the thinker's states have values that are not finite")
+
+    @torch.inference_mode()
+    def condition(self, conditioning: Conditioning) -> Embeddings:
+        """A row for each token: ``emb_text[token] + h / |h|``, where h is the projected state."""
+        device = self._emb_text.device
+        tokens = torch.from_numpy(conditioning.tokens.astype(np.int64)).to(device)
+        states = torch.from_numpy(np.ascontiguousarray(conditioning.rows, np.float32)).to(device)
+        rows = (self._emb_text[tokens] + functional.normalize(states @ self._projector.T, dim=-1)).cpu().numpy()
+        return Embeddings(rows, hashlib.blake2b(rows.tobytes(), digest_size=16).digest())
