@@ -24,6 +24,7 @@ case "$1" in
         library libflite.so.1 libflite1
         program flite flite
         program chromium chromium
+        program sipp sip-tester
         program node nodejs npm
         program npm npm ;;
     *)

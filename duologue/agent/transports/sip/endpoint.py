@@ -172,7 +172,7 @@ class Endpoint:
         if invite is None:
             self._refuse(transaction, 481)
             return
-        transaction.respond(reply(request, 200, to_tag=new_token()))
+        transaction.respond(reply(request, 200, to_tag=invite.to_tag))
         if not invite.answered:
             invite.on_cancel()
 
@@ -227,13 +227,13 @@ class Endpoint:
         transaction.respond(response)
 
     def _challenge(self, transaction: ServerTransaction, challenge: Challenge) -> None:
-        response = reply(transaction.request, 401, to_tag=new_token())
+        response = reply(transaction.request, 401, to_tag=transaction.to_tag)
         response.headers.setlist("WWW-Authenticate", list(challenge.values))
         transaction.respond(response)
 
     def _refuse(self, transaction: ServerTransaction, status: int, text: str = "", *,
                 headers: dict[str, str] | None = None) -> None:
-        transaction.respond(reply(transaction.request, status, text, to_tag=new_token(), headers=headers))
+        transaction.respond(reply(transaction.request, status, text, to_tag=transaction.to_tag, headers=headers))
 
     def _trusted(self, source: Hop) -> bool:
         address = ip_address(source.host.partition("%")[0])

@@ -12,7 +12,7 @@ from duologue.agent.transports.sip.leg import Leg
 from duologue.agent.transports.sip.reoffers import UnackedAnswer, warning
 from duologue.agent.transports.sip.session_timer import SessionTimer
 from duologue.agent.transports.sip.transaction_layer import ServerTransaction, Timer
-from duologue.agent.transports.sip.wire import Hop, new_token, reply, sdp_of
+from duologue.agent.transports.sip.wire import Hop, reply, sdp_of
 
 if TYPE_CHECKING:
     from duologue.agent.transports.sip.endpoint import Endpoint
@@ -28,7 +28,7 @@ class IncomingLeg(Leg):
                  user: str) -> None:
         super().__init__(endpoint, source)
         invite = transaction.request
-        self.dialog = Dialog.of_server(invite, new_token(), source)
+        self.dialog = Dialog.of_server(invite, transaction.to_tag, source)
         self.user = user
         self.offer = sdp_of(invite)
         self._transaction = transaction

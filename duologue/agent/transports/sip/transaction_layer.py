@@ -22,6 +22,7 @@ from duologue.agent.transports.sip.wire import (
     MAGIC_COOKIE,
     Hop,
     cseq_of,
+    new_token,
     reply,
     reply_hop,
     tag_of,
@@ -81,6 +82,8 @@ class ServerTransaction:
         self._layer = layer
         self.machine = machine
         self.hop = hop
+        self.to_tag = new_token()
+        """Our tag in its responses, and in that to its CANCEL (section 9.2)."""
         self.on_cancel: Callable[[], None] = _nothing
         """Called when the other end cancels it."""
 

@@ -147,6 +147,7 @@ def test_cancel_is_right_in_every_state(state: str) -> None:
     owner = line.agent.owners[leg]
     if state in ("trying", "ringing"):
         assert sorted(line.phone.names) == ["200 CANCEL", "487 INVITE"]
+        assert {message.to_address.parameters["tag"] for message in line.phone.got} == {leg.dialog.local_tag}
         assert owner.ends == ["cancelled"]
     else:
         assert line.phone.names == ["200 CANCEL"]
