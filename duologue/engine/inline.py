@@ -25,7 +25,9 @@ STALLED_S = 60.0
 class InlineSession:
     """One session and its own stages. Raises ``ConfigError`` when a stage cannot be created."""
 
-    def __init__(self, config: PipelineConfig, instructions: str = "", voice: str = "") -> None:
+    def __init__(self, config: PipelineConfig, instructions: str = "", voice: str = "", *,
+                 session: str = "inline") -> None:
+        """``session`` is its name: some models draw their random numbers from it."""
         self.config = config.model_copy(update={
             "processes": {},
             "stages": tuple(stage.model_copy(update={"process": PROCESS}) for stage in config.stages),
@@ -33,7 +35,7 @@ class InlineSession:
         graph = Graph(self.config)
         self._stages = {stage.name: load_stage(stage, self.config) for stage in self.config.stages}
         self._worker = Worker(graph, self._stages)
-        self._state = SessionState("inline", self.config, graph, instructions, voice)
+        self._state = SessionState(session, self.config, graph, instructions, voice)
         self._deliver()
 
     @property
@@ -84,6 +86,10 @@ class InlineSession:
     def waiting(self) -> Sequence[EngineEvent]:
         """The events that ``pop`` has not given yet, in order."""
         return self._state.waiting
+
+    def split(self, at: int, samples: int) -> None:
+        """Have ``pop`` give the chunk of audio that is ``at``-th of ``waiting`` as two, the first of ``samples``."""
+        self._state.split(at, samples)
 
     def pop(self, at: int = 0) -> EngineEvent | None:
         """Give the next event, or the ``at``-th after it, if there is one."""

@@ -41,6 +41,19 @@ class Outbox:
         """The events that have not been given yet, in order."""
         return tuple(self._events)
 
+    def split(self, at: int, samples: int) -> None:
+        """Make two of the chunk of audio at place ``at``, the first of ``samples``, each with the words that end there."""
+        whole = self._events[at]
+        if not isinstance(whole, ReplyAudio):
+            raise ValueError(f"a {type(whole).__name__} cannot be split")
+        if not 0 < samples < len(whole.pcm):
+            return
+        cut = whole.first_sample + samples
+        self._events[at] = replace(whole, pcm=whole.pcm[samples:], first_sample=cut,
+                                   spans=tuple(span for span in whole.spans if span.end_sample > cut))
+        self._events.insert(at, replace(whole, pcm=whole.pcm[:samples], last=False,
+                                        spans=tuple(span for span in whole.spans if span.end_sample <= cut)))
+
     def pop(self, turns: Turns, at: int = 0) -> EngineEvent | None:
         """Give the next event, or the ``at``-th after it, and note in its reply what the agent knows of it now."""
         if at >= len(self._events):

@@ -30,6 +30,7 @@ from duologue.engine.messages import (
     CallerWords,
     Close,
     CodecFrames,
+    Decided,
     Decision,
     EngineEvent,
     Fence,
@@ -119,7 +120,7 @@ class SessionState:
         if self._injected >= MAX_INJECTED:
             raise Overrun(f"{self._injected} items wait for a decision")
         self._injected += 1
-        self._record(Heard(item.text))
+        self._record(Heard(item.text, self.units))
         self._send(self._graph.thinker, Inject(self.session, self.epoch, item))
 
     def interrupt(self, number: int, heard_samples: int) -> str:
@@ -140,7 +141,7 @@ class SessionState:
         surfaced = {turn.number for turn, _ in cut if turn is named or turn.surfaced}
         self._drop("message", "stale", self._outbox.raise_epoch(self.epoch, heard, surfaced))
         for turn, text in cut:
-            self._record(Cut(turn.number, text))
+            self._record(Cut(turn.number, text, self.epoch))
             turn.heard = text
             if turn.open:
                 self._end_turn(turn, TurnStatus.INTERRUPTED, text, tell=turn.number in surfaced)
@@ -148,10 +149,11 @@ class SessionState:
         # a second word of the same epoch would void what it was given meanwhile.
         for stage in reversed(self._graph.voice):
             self._send(stage, Interrupt(self.session, self.epoch))
+        last = self._turns.last
         for turn, text in cut:
-            self._send(self._graph.thinker, Interrupt(self.session, self.epoch, turn.number, text))
+            self._send(self._graph.thinker, Interrupt(self.session, self.epoch, turn.number, text, last))
         if not cut:
-            self._send(self._graph.thinker, Interrupt(self.session, self.epoch))
+            self._send(self._graph.thinker, Interrupt(self.session, self.epoch, last_turn=last))
         return heard.get(number, "")
 
     def close(self) -> None:
@@ -170,6 +172,10 @@ class SessionState:
     def waiting(self) -> tuple[EngineEvent, ...]:
         """The events that ``pop`` has not given yet, in order."""
         return self._outbox.waiting
+
+    def split(self, at: int, samples: int) -> None:
+        """Have ``pop`` give the chunk of audio that is ``at``-th of ``waiting`` as two, the first of ``samples``."""
+        self._outbox.split(at, samples)
 
     def pop(self, at: int = 0) -> EngineEvent | None:
         """Give the next event, or the ``at``-th after it, if there is one."""
@@ -242,6 +248,9 @@ class SessionState:
             return
         self.decided += 1
         self._injected = 0
+        if decision.tokens:
+            self._drop("journal", "full", self._journal.answered(
+                Decided(decision.unit, decision.turn, decision.tokens, decision.epoch)))
         self._emit(decision if decision.epoch == self.epoch else void(decision, self.epoch))
         for turn in self._turns.open:
             if self.decided >= self._continue_by.get(turn.number, math.inf):
@@ -339,23 +348,21 @@ class SessionState:
     def _rebuild(self, stages: Iterable[str]) -> None:
         """Give these stages a new life of the session, from the journal."""
         stages = [stage for stage in self._graph.stages if stage in set(stages)]
-        units = self._journal.units
         thinker = self._graph.thinker in stages
         if thinker:
             self._thinker_starts_over()
-        opening = Open(self.session, self.epoch, self._turns.last + 1,
-                       units[0].index if units else self.units,
-                       self._instructions, self._voice, self._journal.history(), self.decided)
+        opening = self._journal.opening(Open(self.session, self.epoch, self._turns.last + 1, self.units,
+                                             self._instructions, self._voice, decided=self.decided))
         # The last stage first: what a stage says from its first moment finds the next one open.
         for stage in reversed(stages):
             self._serials[stage] += 1
             if stage in self._graph.voice:
                 self._feed.start_over(stage, self._serials[stage])
-            self._send(stage, opening)
+            self._send(stage, opening if stage == self._graph.thinker else replace(opening, outputs=()))
         if set(stages).intersection(self._graph.voice[:1]):
             self._voice_starts_over()
         if thinker:
-            for unit in units:
+            for unit in self._journal.units:
                 self._send(self._graph.thinker, AppendUnit(self.session, self.epoch, unit))
 
     def _thinker_starts_over(self) -> None:

@@ -49,6 +49,10 @@ _Audio = tuple[str, Pcm]
 class RecordedSession(Session, Protocol):
     """An engine session that can say what its model remembers."""
 
+    @property
+    def id(self) -> str:
+        """Its name."""
+
     def history(self) -> Sequence[HistoryItem]:
         """What was said by both, in order, each reply as far as it was heard."""
 
@@ -72,7 +76,8 @@ class Recorder:
 
     def begin(self, call_id: str, wishes: Mapping[str, Any]) -> Tape:
         """Record a call from its first moment."""
-        sheet = CallSheet(call_id=call_id, transport="", started=datetime.now(UTC).isoformat(timespec="seconds"),
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        sheet = CallSheet(call_id=call_id, transport="", session="", started=now,
                           pipeline=self._pipeline, conversation=self._conversation, wishes=dict(wishes))
         return Tape(self, _Files(self._root / _UNSAFE.sub("_", call_id)), sheet)
 
@@ -169,6 +174,7 @@ class Tape:
 
     def session(self, session: RecordedSession) -> Session:
         """``session`` as its call is to see it. The recording ends when it is closed."""
+        self._sheet = self._sheet.model_copy(update={"session": session.id})
         return _TapedSession(self, session)
 
     def note(self, entry: AnyEntry) -> None:

@@ -76,7 +76,8 @@ async def replay(recording: Recording, source: Source = Source.RUN, *, pipeline:
     conversation = conversation or sheet.conversation
     instructions = sheet.wishes.get("instructions")
     out = Replay()
-    session = (_RunSession(out, InlineSession(pipeline, instructions if isinstance(instructions, str) else ""))
+    session = (_RunSession(out, InlineSession(pipeline, instructions if isinstance(instructions, str) else "",
+                                              session=sheet.session))
                if source is Source.RUN else _TapeSession(out, recording))
     call = Call(sheet.call_id, session, pipeline, conversation, VoiceActivity(conversation.vad), wishes=sheet.wishes)
     call.start(_Transport(out, sheet.transport))
@@ -187,6 +188,10 @@ class _RunSession(_Session):
         # The thinker and the voice say things independently of each other, each in order.
         waiting = [n for n, event in enumerate(self._engine.waiting) if _of_voice(event) == _of_voice(then)]
         reached = next((n for n in waiting if _reaches(self._engine.waiting[n], mark)), -1)
+        audio = self._engine.waiting[reached] if reached >= 0 else None
+        if isinstance(audio, ReplyAudio):
+            # No more of it than had come by then: how it is cut into chunks depends on how fast the machine was.
+            self._engine.split(reached, mark[2] - audio.first_sample)
         for count, n in enumerate(n for n in waiting if n <= reached):
             event = self._engine.pop(n - count)
             assert event is not None

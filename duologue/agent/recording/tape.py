@@ -122,6 +122,8 @@ class CallSheet(Strict):
 
     call_id: str
     transport: str
+    session: str
+    """The engine session's name."""
     started: str
     """When, in ISO 8601 and UTC."""
     pipeline: PipelineConfig

@@ -45,6 +45,8 @@ CONFIG = ConversationConfig()
 
 
 class RememberingSession(ScriptedSession):
+    id = "s1"
+
     def history(self) -> list[HistoryItem]:
         return [CallerSaid("hello"), AgentSaid(1, "well")]
 
@@ -78,8 +80,7 @@ async def held(folder: Path, frames: int = 60) -> Path:
     media.gone("hung up")
     await call.wait_closed()
     await asyncio.to_thread(recorder.flush)
-    (made,) = folder.iterdir()
-    return made
+    return folder / "rtc_one____two"
 
 
 async def test_a_replay_of_the_tape_differs_in_nothing(tmp_path: Path) -> None:
@@ -105,7 +106,8 @@ async def test_a_recording_holds_the_audio_both_ways_and_what_the_model_remember
 
 
 async def test_a_call_id_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
-    assert (await held(tmp_path)).name == "rtc_one____two"
+    await held(tmp_path / "calls")
+    assert (tmp_path / "calls" / "rtc_one____two" / "call.json").exists()
 
 
 async def test_every_kind_of_difference_is_shown(tmp_path: Path) -> None:
@@ -118,7 +120,8 @@ async def test_every_kind_of_difference_is_shown(tmp_path: Path) -> None:
     found = "\n".join(differences(recording, again))
     assert '+    0.62 s  {"given": {"kind": "interrupted", "turn": 1, "heard_samples": 1' in found
     assert '-    0.62 s  {"given": {"kind": "interrupted", "turn": 1, "heard_samples": ' in found
-    assert f"the agent's audio: {60 * FRAME} samples recorded, {60 * FRAME} replayed, {FRAME} different by up to 7" in found
+    size = 60 * FRAME
+    assert f"the agent's audio: {size} samples recorded, {size} replayed, {FRAME} different by up to 7" in found
 
 
 async def test_another_config_shows_in_the_replay(tmp_path: Path) -> None:
