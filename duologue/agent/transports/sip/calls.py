@@ -195,29 +195,3 @@ class SipCall(Protocol):
 InviteHandler = Callable[[SipCall], Awaitable[None]]
 """Takes an incoming call, in a task of its own. If it returns or raises without having answered or refused the call,
 the call is refused with 480 or 500; ``NotAcceptable`` is refused with 488."""
-
-
-class UserAgentFace(Protocol):
-    """What ``user_agent.UserAgent(config, on_invite)`` offers."""
-
-    async def start(self) -> None:
-        """Bind all listeners and begin to register. Raises ``OSError`` saying which address could not be bound."""
-
-    def route_to(self, target: str) -> Route:
-        """How ``target`` would be reached. Raises ``BadTarget``."""
-
-    def dial(self, target: str, offer: str, owner: CallOwner, *, credentials: Credentials | None = None) -> SipCall:
-        """Call ``target``: a SIP URI, a registered phone's user name, or a number if there is a provider.
-
-        Without ``credentials`` a provider's own are used. Raises ``BadTarget``. Everything else is told to the owner.
-        """
-
-    @property
-    def live(self) -> int:
-        """Calls that have not ended."""
-
-    def drain(self) -> None:
-        """Refuse new calls in with 503 from now on; live calls go on."""
-
-    async def close(self) -> None:
-        """End every call (BYE, CANCEL, 503), unregister, and free everything; idempotent."""

@@ -7,40 +7,36 @@ from __future__ import annotations
 
 import asyncio
 import re
-import secrets
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from sipmessage import URI
 
 from duologue.agent.logs import EventLog
-from duologue.agent.transports.sip.call_log import CallEntry, Veil
 from duologue.agent.transports.sip.calls import (
     BadTarget,
-    CallEnded,
     CallOwner,
     Credentials,
     Ended,
     InviteHandler,
     NotAcceptable,
-    OfferRefused,
     Route,
     SipCall,
-    TransferOutcome,
 )
 from duologue.agent.transports.sip.config import SipConfig
-from duologue.agent.transports.sip.dialog import hop_to
-from duologue.agent.transports.sip.digest import DigestClient
-from duologue.agent.transports.sip.endpoint import Endpoint
-from duologue.agent.transports.sip.grammar import read_address, read_uri
-from duologue.agent.transports.sip.leg import Leg
-from duologue.agent.transports.sip.leg_in import IncomingLeg
-from duologue.agent.transports.sip.leg_out import OutgoingLeg
-from duologue.agent.transports.sip.registration import Registration
-from duologue.agent.transports.sip.sockets import Sockets
-from duologue.agent.transports.sip.wire import Hop
+from duologue.agent.transports.sip.signalling.call_log import Veil
+from duologue.agent.transports.sip.signalling.dialog import hop_to
+from duologue.agent.transports.sip.signalling.digest import DigestClient
+from duologue.agent.transports.sip.signalling.endpoint import Endpoint
+from duologue.agent.transports.sip.signalling.grammar import read_address, read_uri
+from duologue.agent.transports.sip.signalling.leg import Leg
+from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
+from duologue.agent.transports.sip.signalling.leg_out import OutgoingLeg
+from duologue.agent.transports.sip.signalling.live_call import LiveCall
+from duologue.agent.transports.sip.signalling.registration import Registration
+from duologue.agent.transports.sip.signalling.sockets import Sockets
+from duologue.agent.transports.sip.signalling.wire import Hop
 
 CLOSE_WAIT_S = 2.0
 """How long ``close`` waits for the answers to its BYEs."""
@@ -50,138 +46,16 @@ _NUMBER = re.compile(r"(?:tel:)?(\+?[0-9*#().\-]+)")
 
 _log = EventLog(__name__)
 
-_T = TypeVar("_T")
-
-
-class Call:
-    """One call: a ``SipCall`` for its owner, a listener for its leg."""
-
-    def __init__(self, agent: UserAgent, leg: Leg, caller: URI, called: URI, caller_name: str = "",
-                 owner: CallOwner | None = None) -> None:
-        self.id = f"sip_{secrets.token_hex(6)}"
-        self.caller = str(caller)
-        self.called = str(called)
-        self.caller_name = caller_name
-        self.user = leg.user if isinstance(leg, IncomingLeg) else ""
-        self.offer = leg.offer if isinstance(leg, IncomingLeg) else None
-        self.headers: Mapping[str, str] = (
-            {name.lower(): leg.invite.headers[name] for name in leg.invite.headers.keys()}  # noqa: SIM118
-            if isinstance(leg, IncomingLeg) else {})
-        self.route = agent.route_of(leg.source)
-        self._agent = agent
-        self._leg = leg
-        self._owner = owner
-        self._offers = asyncio.Lock()
-        self._offer_number = 0
-        self.entry = CallEntry(agent.loop, agent.veil, self.id, "in" if isinstance(leg, IncomingLeg) else "out",
-                               caller, called, self.route.transport)
-
-    # --- the owner's -------------------------------------------------------------------------------------------
-
-    @property
-    def ended(self) -> Ended | None:
-        """How the call ended; None while it lives."""
-        return self._leg.ended
-
-    def attach(self, owner: CallOwner) -> None:
-        """See ``SipCall.attach``."""
-        if self._owner is not None:
-            raise RuntimeError("a call has one owner")
-        self._owner = owner
-        if self._leg.ended is not None:
-            owner.on_ended(self._leg.ended)
-
-    def ring(self) -> None:
-        """See ``SipCall.ring``."""
-        if isinstance(self._leg, IncomingLeg):
-            self._leg.ring()
-
-    def answer(self, sdp: str) -> None:
-        """See ``SipCall.answer``."""
-        if isinstance(self._leg, IncomingLeg):
-            self._leg.answer(sdp)
-
-    def refuse(self, status: int, text: str = "", retry_after_s: int | None = None) -> None:
-        """See ``SipCall.refuse``."""
-        if not 300 <= status <= 699:
-            raise ValueError("a refusal has a status from 300 to 699")
-        if isinstance(self._leg, IncomingLeg):
-            self._leg.refuse(status, text, retry_after_s)
-
-    async def offer_again(self, sdp: str) -> str:
-        """See ``SipCall.offer_again``."""
-        done: asyncio.Future[str | OfferRefused | CallEnded] = self._agent.loop.create_future()
-        self._leg.reoffers.offer(sdp, partial(_settle, done))
-        outcome = await done
-        if isinstance(outcome, str):
-            return outcome
-        raise outcome
-
-    async def transfer(self, target: str) -> TransferOutcome:
-        """See ``SipCall.transfer``."""
-        uri = self._agent.plan(target)[0]
-        if self._leg.ended is not None or not self._leg.confirmed:
-            raise CallEnded("only a call that is up can be transferred")
-        done: asyncio.Future[TransferOutcome] = self._agent.loop.create_future()
-        self._leg.transfer(str(uri), partial(_settle, done))
-        return await done
-
-    def hang_up(self) -> None:
-        """See ``SipCall.hang_up``."""
-        self._leg.hang_up()
-
-    # --- the leg's -----------------------------------------------------------------------------------------------
-
-    def on_offer(self, sdp: str) -> None:
-        """Ask the owner, one offer after the other."""
-        self._offer_number += 1
-        self._agent.spawn(self._negotiate(sdp, self._offer_number))
-
-    def on_offer_withdrawn(self) -> None:
-        """What the owner answers now is not sent."""
-        self._offer_number += 1
-
-    def on_answered(self, sdp: str) -> None:
-        """Tell the owner."""
-        if self._owner is not None:
-            self._owner.on_answered(sdp)
-
-    def on_digits(self, digits: str) -> None:
-        """Tell the owner."""
-        if self._owner is not None:
-            self._owner.on_digits(digits)
-
-    def on_ended(self, ended: Ended) -> None:
-        """Tell the owner."""
-        self.entry.ended(ended)
-        if self._owner is not None:
-            self._owner.on_ended(ended)
-
-    async def _negotiate(self, sdp: str, number: int) -> None:
-        async with self._offers:
-            if self._leg.ended is not None or self._owner is None or number != self._offer_number:
-                return
-            try:
-                answer = await self._owner.on_offer(sdp)
-            except NotAcceptable as why:
-                if number == self._offer_number:
-                    self._leg.refuse_offer(str(why))
-            except Exception as fault:
-                _log.of(self.id).error("owner_failed", fault=fault)
-                self._leg.hang_up("media fault")
-            else:
-                if number == self._offer_number:
-                    self._leg.accept_offer(answer)
-
 
 class UserAgent:
     """An endpoint with its sockets."""
 
     def __init__(self, config: SipConfig, on_invite: InviteHandler) -> None:
+        """``on_invite`` takes each call in, in a task of its own."""
         self.veil = Veil(numbers=config.log_numbers)
         self._config = config
         self._on_invite = on_invite
-        self._calls: dict[Leg, Call] = {}
+        self._calls: dict[Leg, LiveCall] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._registrations: list[Registration] = []
         self._sockets = Sockets(config, self._receive, self._unreachable, self._in_use)
@@ -189,7 +63,11 @@ class UserAgent:
         self._closed = False
 
     async def start(self) -> None:
-        """See ``UserAgentFace.start``."""
+        """Bind all listeners and begin to register.
+
+        Raises ``OSError`` that names the address that could not be bound, or ``ValueError`` for a registration that
+        cannot be used.
+        """
         locals_ = await self._sockets.start()
         self._endpoint = Endpoint(self._config, self.loop, self._sockets, locals_, self)
         try:
@@ -225,16 +103,19 @@ class UserAgent:
         return len(self.endpoint.legs)
 
     def route_to(self, target: str) -> Route:
-        """See ``UserAgentFace.route_to``."""
+        """Say how ``target`` would be reached. Raises ``BadTarget``."""
         return self.route_of(self.plan(target)[1])
 
     def dial(self, target: str, offer: str, owner: CallOwner, *, credentials: Credentials | None = None) -> SipCall:
-        """See ``UserAgentFace.dial``."""
+        """Call ``target``: a SIP URI, a registered phone's user name, or a number if there is a provider.
+
+        Without ``credentials`` a provider's own are used. Raises ``BadTarget``. Everything else is told to the owner.
+        """
         uri, hop, caller, known = self.plan(target)
         credentials = credentials or known
         leg = OutgoingLeg(self.endpoint, uri, caller, hop, offer,
                           DigestClient(credentials) if credentials is not None else None)
-        call = Call(self, leg, caller, uri, owner=owner)
+        call = LiveCall(self, leg, caller, uri, owner=owner)
         leg.listener = call
         self._calls[leg] = call
         full = self.live >= self._config.limits.calls
@@ -246,11 +127,11 @@ class UserAgent:
         return call
 
     def drain(self) -> None:
-        """See ``UserAgentFace.drain``."""
+        """Refuse new calls in with 503 from now on; live calls go on."""
         self.endpoint.draining = True
 
     async def close(self) -> None:
-        """See ``UserAgentFace.close``."""
+        """End every call (BYE, CANCEL, 503), unregister, and free everything; idempotent."""
         if self._closed or self._endpoint is None:
             return
         self._closed = True
@@ -311,7 +192,7 @@ class UserAgent:
     def on_invite(self, leg: IncomingLeg) -> None:
         """Hand a call in to the handler."""
         caller, called = (read_address(leg.invite.headers[name]) for name in ("From", "To"))
-        call = Call(self, leg, caller.uri, called.uri, caller.name)
+        call = LiveCall(self, leg, caller.uri, called.uri, caller.name)
         leg.listener = call
         self._calls[leg] = call
         self.spawn(self._handle(call))
@@ -324,7 +205,7 @@ class UserAgent:
         """Let it go."""
         self._calls.pop(leg, None)
 
-    async def _handle(self, call: Call) -> None:
+    async def _handle(self, call: LiveCall) -> None:
         try:
             await self._on_invite(call)
         except NotAcceptable as why:
@@ -354,8 +235,3 @@ class UserAgent:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-
-def _settle(done: asyncio.Future[_T], outcome: _T) -> None:
-    """Who waited may have been cancelled."""
-    if not done.done():
-        done.set_result(outcome)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sipmessage import Request, Response
 
-from duologue.agent.transports.sip.framing import PING, StreamFramer, Unframed
-from duologue.agent.transports.sip.wire import (
+from duologue.agent.transports.sip.signalling.framing import PING, StreamFramer, Unframed
+from duologue.agent.transports.sip.signalling.wire import (
     Hop,
     Malformed,
     encode,

@@ -11,7 +11,7 @@ from enum import Enum, auto
 
 from sipmessage import CSeq, Request, Response
 
-from duologue.agent.transports.sip.wire import cseq_of
+from duologue.agent.transports.sip.signalling.wire import cseq_of
 
 T1 = 0.5
 """Estimate of the round trip (RFC 3261 section 17.1.1.1)."""

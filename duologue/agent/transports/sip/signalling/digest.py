@@ -13,7 +13,7 @@ from typing import Any
 from sipmessage import Request, Response
 
 from duologue.agent.transports.sip.calls import Credentials
-from duologue.agent.transports.sip.grammar import read_auth
+from duologue.agent.transports.sip.signalling.grammar import read_auth
 
 _HASHES: Mapping[str, Callable[[bytes], Any]] = {"SHA-256": hashlib.sha256, "MD5": hashlib.md5}
 """By preference."""

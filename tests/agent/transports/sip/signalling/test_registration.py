@@ -9,10 +9,10 @@ from sipmessage import Request, Response
 
 from duologue.agent.transports.sip.calls import Credentials
 from duologue.agent.transports.sip.config import SipConfig, SipLimits, SipRegistration, SipUser
-from duologue.agent.transports.sip.digest import DigestClient
-from duologue.agent.transports.sip.registration import Registration
-from duologue.agent.transports.sip.wire import Hop
-from tests.agent.transports.sip.virtual import Agent, Network, Phone, VirtualClock
+from duologue.agent.transports.sip.signalling.digest import DigestClient
+from duologue.agent.transports.sip.signalling.registration import Registration
+from duologue.agent.transports.sip.signalling.wire import Hop
+from tests.agent.transports.sip.signalling.virtual import Agent, Network, Phone, VirtualClock
 
 
 def house(**limits: int) -> SipConfig:

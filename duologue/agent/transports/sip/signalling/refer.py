@@ -8,7 +8,7 @@ from collections.abc import Callable
 from sipmessage import Request, Response
 
 from duologue.agent.transports.sip.calls import TransferOutcome
-from duologue.agent.transports.sip.wire import media_type
+from duologue.agent.transports.sip.signalling.wire import media_type
 
 _STATUS_LINE = re.compile(rb"\s*SIP/2\.0 ([1-6]\d\d)(?: ([^\r\n]*))?")
 

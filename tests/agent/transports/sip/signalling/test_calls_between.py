@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from duologue.agent.transports.sip.calls import CallEnded, Credentials, OfferRefused, TransferOutcome
 from duologue.agent.transports.sip.config import SipConfig, SipSessionTimers, SipUser, TransportName
-from duologue.agent.transports.sip.digest import DigestClient
-from duologue.agent.transports.sip.leg_in import IncomingLeg
-from duologue.agent.transports.sip.leg_out import OutgoingLeg
-from tests.agent.transports.sip.virtual import Agent, Network, VirtualClock
+from duologue.agent.transports.sip.signalling.digest import DigestClient
+from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
+from duologue.agent.transports.sip.signalling.leg_out import OutgoingLeg
+from tests.agent.transports.sip.signalling.virtual import Agent, Network, VirtualClock
 
 Outcome = str | OfferRefused | CallEnded
 

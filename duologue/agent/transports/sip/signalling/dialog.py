@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from sipmessage import URI, CSeq, Parameters, Request, Response
 
 from duologue.agent.transports.sip.config import DEFAULT_PORTS, TransportName
-from duologue.agent.transports.sip.grammar import read_address, split_list
-from duologue.agent.transports.sip.wire import Hop, cseq_of, tag_of
+from duologue.agent.transports.sip.signalling.grammar import read_address, split_list
+from duologue.agent.transports.sip.signalling.wire import Hop, cseq_of, tag_of
 
 DialogId = tuple[str, str, str]
 """Call-ID, our tag, the other end's tag."""

@@ -6,7 +6,7 @@ import re
 
 from sipmessage import Request
 
-from duologue.agent.transports.sip.wire import media_type
+from duologue.agent.transports.sip.signalling.wire import media_type
 
 ACCEPTED = ("application/dtmf-relay", "application/dtmf")
 

@@ -11,7 +11,7 @@ from sipmessage import URI, CSeq, Message, Request, Response, Via
 from sipmessage.message import COMPACT_FORMS
 
 from duologue.agent.transports.sip.config import DEFAULT_PORTS, TransportName
-from duologue.agent.transports.sip.grammar import (
+from duologue.agent.transports.sip.signalling.grammar import (
     is_token,
     read_address,
     read_cseq,

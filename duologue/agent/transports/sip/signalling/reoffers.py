@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING
 
 from sipmessage import Request, Response
 
-from duologue.agent.transports.sip import session_timer
 from duologue.agent.transports.sip.calls import CallEnded, OfferRefused
-from duologue.agent.transports.sip.transaction_layer import ClientTransaction, ServerTransaction, Timer
-from duologue.agent.transports.sip.transactions import GIVE_UP, T1, T2
-from duologue.agent.transports.sip.wire import plain, reply, sdp_of, set_sdp
+from duologue.agent.transports.sip.signalling import session_timer
+from duologue.agent.transports.sip.signalling.transaction_layer import ClientTransaction, ServerTransaction, Timer
+from duologue.agent.transports.sip.signalling.transactions import GIVE_UP, T1, T2
+from duologue.agent.transports.sip.signalling.wire import plain, reply, sdp_of, set_sdp
 
 if TYPE_CHECKING:
-    from duologue.agent.transports.sip.leg import Leg
+    from duologue.agent.transports.sip.signalling.leg import Leg
 
 MAX_WAITING = 8
 """Offers of ours that may wait for their turn."""

@@ -9,7 +9,7 @@ from typing import Literal
 from sipmessage import Request, Response
 
 from duologue.agent.transports.sip.config import SipSessionTimers
-from duologue.agent.transports.sip.wire import listed
+from duologue.agent.transports.sip.signalling.wire import listed
 
 Role = Literal["uac", "uas"]
 

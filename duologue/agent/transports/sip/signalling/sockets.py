@@ -11,9 +11,9 @@ from typing import Any
 
 from duologue.agent.logs import EventLog
 from duologue.agent.transports.sip.config import SipConfig
-from duologue.agent.transports.sip.endpoint import Local
-from duologue.agent.transports.sip.framing import PING, PONG, StreamFramer, Unframed
-from duologue.agent.transports.sip.wire import Hop
+from duologue.agent.transports.sip.signalling.endpoint import Local
+from duologue.agent.transports.sip.signalling.framing import PING, PONG, StreamFramer, Unframed
+from duologue.agent.transports.sip.signalling.wire import Hop
 from duologue.metrics import DROPS
 
 CONNECT_TIMEOUT_S = 10.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.agent.transports.sip.grammar import (
+from duologue.agent.transports.sip.signalling.grammar import (
     read_address,
     read_auth,
     read_cseq,

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from sipmessage import Request
 
 from duologue.agent.transports.sip.calls import Ended, EndReason
-from duologue.agent.transports.sip.dialog import Dialog
-from duologue.agent.transports.sip.leg import Leg
-from duologue.agent.transports.sip.reoffers import UnackedAnswer, warning
-from duologue.agent.transports.sip.session_timer import SessionTimer
-from duologue.agent.transports.sip.transaction_layer import ServerTransaction, Timer
-from duologue.agent.transports.sip.wire import Hop, reply, sdp_of
+from duologue.agent.transports.sip.signalling.dialog import Dialog
+from duologue.agent.transports.sip.signalling.leg import Leg
+from duologue.agent.transports.sip.signalling.reoffers import UnackedAnswer, warning
+from duologue.agent.transports.sip.signalling.session_timer import SessionTimer
+from duologue.agent.transports.sip.signalling.transaction_layer import ServerTransaction, Timer
+from duologue.agent.transports.sip.signalling.wire import Hop, reply, sdp_of
 
 if TYPE_CHECKING:
-    from duologue.agent.transports.sip.endpoint import Endpoint
+    from duologue.agent.transports.sip.signalling.endpoint import Endpoint
 
 RING_AGAIN_S = 60.0
 """RFC 3261 section 13.3.1.1: a provisional response goes out every minute, or proxies give the call up."""

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from sipmessage import Request, Response
 
-from duologue.agent.transports.sip.transactions import (
+from duologue.agent.transports.sip.signalling.transactions import (
     InviteClient,
     InviteServer,
     NonInviteClient,
@@ -18,7 +18,7 @@ from duologue.agent.transports.sip.transactions import (
     Transaction,
     Transmit,
 )
-from duologue.agent.transports.sip.wire import (
+from duologue.agent.transports.sip.signalling.wire import (
     MAGIC_COOKIE,
     Hop,
     cseq_of,

@@ -9,10 +9,10 @@ from sipmessage import Request, Response
 
 from duologue.agent.transports.sip.calls import TransferOutcome
 from duologue.agent.transports.sip.config import SipConfig, SipLimits, SipUser
-from duologue.agent.transports.sip.leg_in import IncomingLeg
-from duologue.agent.transports.sip.leg_out import OutgoingLeg
-from duologue.agent.transports.sip.wire import Hop
-from tests.agent.transports.sip.virtual import Agent, Network, Phone, VirtualClock, name
+from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
+from duologue.agent.transports.sip.signalling.leg_out import OutgoingLeg
+from duologue.agent.transports.sip.signalling.wire import Hop
+from tests.agent.transports.sip.signalling.virtual import Agent, Network, Phone, VirtualClock, name
 
 
 class Line:

@@ -16,20 +16,20 @@ from sipmessage import URI, Request, Response
 from duologue.agent.logs import EventLog
 from duologue.agent.transports.sip.calls import BadTarget
 from duologue.agent.transports.sip.config import SipConfig, TransportName
-from duologue.agent.transports.sip.dialog import Dialog, DialogId, contact_uri, hop_to
-from duologue.agent.transports.sip.digest import Authenticator, Challenge, DigestClient, Unauthorized
-from duologue.agent.transports.sip.leg import ALLOW, SUPPORTED, Leg
-from duologue.agent.transports.sip.leg_in import IncomingLeg
-from duologue.agent.transports.sip.registrar import Registrar
-from duologue.agent.transports.sip.session_timer import TooSmall, agree
-from duologue.agent.transports.sip.transaction_layer import (
+from duologue.agent.transports.sip.signalling.dialog import Dialog, DialogId, contact_uri, hop_to
+from duologue.agent.transports.sip.signalling.digest import Authenticator, Challenge, DigestClient, Unauthorized
+from duologue.agent.transports.sip.signalling.leg import ALLOW, SUPPORTED, Leg
+from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
+from duologue.agent.transports.sip.signalling.registrar import Registrar
+from duologue.agent.transports.sip.signalling.session_timer import TooSmall, agree
+from duologue.agent.transports.sip.signalling.transaction_layer import (
     ClientTransaction,
     Clock,
     Full,
     ServerTransaction,
     TransactionLayer,
 )
-from duologue.agent.transports.sip.wire import (
+from duologue.agent.transports.sip.signalling.wire import (
     MAGIC_COOKIE,
     Hop,
     Malformed,

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sipmessage import URI, Request
 
-from duologue.agent.transports.sip import digest
 from duologue.agent.transports.sip.calls import Credentials
-from duologue.agent.transports.sip.digest import Authenticator, Challenge, DigestClient, Unauthorized
-from duologue.agent.transports.sip.wire import reply
+from duologue.agent.transports.sip.signalling import digest
+from duologue.agent.transports.sip.signalling.digest import Authenticator, Challenge, DigestClient, Unauthorized
+from duologue.agent.transports.sip.signalling.wire import reply
 
 NOW = [1000.0]
 

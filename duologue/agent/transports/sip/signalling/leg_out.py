@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 from sipmessage import URI, CSeq, Request, Response
 
-from duologue.agent.transports.sip import session_timer
 from duologue.agent.transports.sip.calls import Ended, EndReason
-from duologue.agent.transports.sip.dialog import MAX_FORWARDS, Dialog
-from duologue.agent.transports.sip.digest import DigestClient
-from duologue.agent.transports.sip.leg import ALLOW, SUPPORTED, Leg
-from duologue.agent.transports.sip.transaction_layer import ClientTransaction
-from duologue.agent.transports.sip.transactions import GIVE_UP
-from duologue.agent.transports.sip.wire import Hop, listed, new_token, sdp_of, set_sdp, tag_of
+from duologue.agent.transports.sip.signalling import session_timer
+from duologue.agent.transports.sip.signalling.dialog import MAX_FORWARDS, Dialog
+from duologue.agent.transports.sip.signalling.digest import DigestClient
+from duologue.agent.transports.sip.signalling.leg import ALLOW, SUPPORTED, Leg
+from duologue.agent.transports.sip.signalling.transaction_layer import ClientTransaction
+from duologue.agent.transports.sip.signalling.transactions import GIVE_UP
+from duologue.agent.transports.sip.signalling.wire import Hop, listed, new_token, sdp_of, set_sdp, tag_of
 
 if TYPE_CHECKING:
-    from duologue.agent.transports.sip.endpoint import Endpoint
+    from duologue.agent.transports.sip.signalling.endpoint import Endpoint
 
 MAX_FORKS = 16
 """Answers of so many phones to one INVITE are kept apart; what is above is dropped."""

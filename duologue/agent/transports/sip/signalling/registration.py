@@ -10,15 +10,15 @@ from sipmessage import URI, CSeq, Request, Response
 from duologue.agent.logs import EventLog
 from duologue.agent.transports.sip.calls import Credentials
 from duologue.agent.transports.sip.config import SipRegistration
-from duologue.agent.transports.sip.dialog import MAX_FORWARDS, hop_to
-from duologue.agent.transports.sip.digest import DigestClient
-from duologue.agent.transports.sip.framing import PING
-from duologue.agent.transports.sip.grammar import read_address, read_uri, split_list
-from duologue.agent.transports.sip.transaction_layer import Timer
-from duologue.agent.transports.sip.wire import Hop, new_token
+from duologue.agent.transports.sip.signalling.dialog import MAX_FORWARDS, hop_to
+from duologue.agent.transports.sip.signalling.digest import DigestClient
+from duologue.agent.transports.sip.signalling.framing import PING
+from duologue.agent.transports.sip.signalling.grammar import read_address, read_uri, split_list
+from duologue.agent.transports.sip.signalling.transaction_layer import Timer
+from duologue.agent.transports.sip.signalling.wire import Hop, new_token
 
 if TYPE_CHECKING:
-    from duologue.agent.transports.sip.endpoint import Endpoint
+    from duologue.agent.transports.sip.signalling.endpoint import Endpoint
 
 BACKOFF_S = 30.0
 """First pause after a failure; it doubles up to ``MAX_BACKOFF_S`` (RFC 5626 section 4.5: all flows are down)."""

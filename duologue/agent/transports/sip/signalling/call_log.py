@@ -10,7 +10,7 @@ from sipmessage import URI
 
 from duologue.agent.logs import EventLog
 from duologue.agent.transports.sip.calls import Ended
-from duologue.agent.transports.sip.transaction_layer import Clock
+from duologue.agent.transports.sip.signalling.transaction_layer import Clock
 
 _log = EventLog(__name__)
 

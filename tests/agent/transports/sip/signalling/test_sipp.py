@@ -12,7 +12,7 @@ import pytest
 from duologue.agent.transports.sip.calls import Credentials, Ended, NotAcceptable, SipCall
 from duologue.agent.transports.sip.config import SipConfig, SipListen, SipUser
 from duologue.agent.transports.sip.user_agent import UserAgent
-from tests.agent.transports.sip.sipp import free_port, sipp
+from tests.agent.transports.sip.signalling.sipp import free_port, sipp
 
 pytestmark = pytest.mark.component
 

@@ -11,12 +11,12 @@ from sipmessage import URI, Request, Response
 
 from duologue.agent.transports.sip.calls import Ended
 from duologue.agent.transports.sip.config import SipConfig, TransportName
-from duologue.agent.transports.sip.digest import DigestClient
-from duologue.agent.transports.sip.endpoint import Endpoint, Local
-from duologue.agent.transports.sip.leg import Leg
-from duologue.agent.transports.sip.leg_in import IncomingLeg
-from duologue.agent.transports.sip.leg_out import OutgoingLeg
-from duologue.agent.transports.sip.wire import Hop, read_message
+from duologue.agent.transports.sip.signalling.digest import DigestClient
+from duologue.agent.transports.sip.signalling.endpoint import Endpoint, Local
+from duologue.agent.transports.sip.signalling.leg import Leg
+from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
+from duologue.agent.transports.sip.signalling.leg_out import OutgoingLeg
+from duologue.agent.transports.sip.signalling.wire import Hop, read_message
 
 
 class VirtualTimer:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from sipmessage import URI, Request, Response
 
 from duologue.agent.transports.sip.config import SipLimits
-from duologue.agent.transports.sip.grammar import read_address, split_list
-from duologue.agent.transports.sip.transaction_layer import Clock
-from duologue.agent.transports.sip.wire import Hop, cseq_of, reply
+from duologue.agent.transports.sip.signalling.grammar import read_address, split_list
+from duologue.agent.transports.sip.signalling.transaction_layer import Clock
+from duologue.agent.transports.sip.signalling.wire import Hop, cseq_of, reply
 
 MIN_EXPIRES_S = 60
 """A shorter registration is answered 423: it would cost more than it tells."""

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sipmessage import URI, CSeq, Request, Response
 
-from duologue.agent.transports.sip.transactions import (
+from duologue.agent.transports.sip.signalling.transactions import (
     Effect,
     InviteClient,
     InviteServer,
@@ -18,7 +18,7 @@ from duologue.agent.transports.sip.transactions import (
     TimedOut,
     Transmit,
 )
-from duologue.agent.transports.sip.wire import reply
+from duologue.agent.transports.sip.signalling.wire import reply
 
 Machine = InviteClient | NonInviteClient | InviteServer | NonInviteServer
 

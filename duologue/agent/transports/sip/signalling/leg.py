@@ -7,20 +7,25 @@ from typing import TYPE_CHECKING, Protocol
 
 from sipmessage import Request, Response
 
-from duologue.agent.transports.sip import session_timer
 from duologue.agent.transports.sip.calls import Ended, EndReason, NotAcceptable, TransferOutcome
 from duologue.agent.transports.sip.config import SipConfig
-from duologue.agent.transports.sip.dialog import Dialog
-from duologue.agent.transports.sip.digest import DigestClient
-from duologue.agent.transports.sip.info import ACCEPTED, read_digits
-from duologue.agent.transports.sip.refer import Transfer
-from duologue.agent.transports.sip.refresher import Refresher
-from duologue.agent.transports.sip.reoffers import Reoffers
-from duologue.agent.transports.sip.transaction_layer import ClientTransaction, Clock, ServerTransaction, Timer
-from duologue.agent.transports.sip.wire import Hop, listed, media_type, plain, reply
+from duologue.agent.transports.sip.signalling import session_timer
+from duologue.agent.transports.sip.signalling.dialog import Dialog
+from duologue.agent.transports.sip.signalling.digest import DigestClient
+from duologue.agent.transports.sip.signalling.info import ACCEPTED, read_digits
+from duologue.agent.transports.sip.signalling.refer import Transfer
+from duologue.agent.transports.sip.signalling.refresher import Refresher
+from duologue.agent.transports.sip.signalling.reoffers import Reoffers
+from duologue.agent.transports.sip.signalling.transaction_layer import (
+    ClientTransaction,
+    Clock,
+    ServerTransaction,
+    Timer,
+)
+from duologue.agent.transports.sip.signalling.wire import Hop, listed, media_type, plain, reply
 
 if TYPE_CHECKING:
-    from duologue.agent.transports.sip.endpoint import Endpoint
+    from duologue.agent.transports.sip.signalling.endpoint import Endpoint
 
 ALLOW = "INVITE, ACK, CANCEL, BYE, OPTIONS, INFO, UPDATE, NOTIFY"
 SUPPORTED = ("timer",)

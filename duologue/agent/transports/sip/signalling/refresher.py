@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from sipmessage import Request, Response
 
-from duologue.agent.transports.sip import session_timer
 from duologue.agent.transports.sip.calls import CallEnded, OfferRefused
-from duologue.agent.transports.sip.session_timer import Role, SessionTimer
-from duologue.agent.transports.sip.transaction_layer import Timer
+from duologue.agent.transports.sip.signalling import session_timer
+from duologue.agent.transports.sip.signalling.session_timer import Role, SessionTimer
+from duologue.agent.transports.sip.signalling.transaction_layer import Timer
 
 if TYPE_CHECKING:
-    from duologue.agent.transports.sip.leg import Leg
+    from duologue.agent.transports.sip.signalling.leg import Leg
 
 RETRY_S = 10.0
 """A refresh that was refused for the moment is tried again after so long."""
