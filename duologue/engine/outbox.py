@@ -42,7 +42,7 @@ class Outbox:
         return tuple(self._events)
 
     def split(self, at: int, samples: int) -> None:
-        """Make two of the chunk of audio at place ``at``, the first of ``samples``, each with the words that end there."""
+        """Make two of the chunk of audio at ``at``, the first of ``samples``; each has the words that end in it."""
         whole = self._events[at]
         if not isinstance(whole, ReplyAudio):
             raise ValueError(f"a {type(whole).__name__} cannot be split")
