@@ -16,7 +16,7 @@ from duologue.engine.pipeline import Graph
 from duologue.engine.placement import Lane, Placement
 from duologue.engine.session import EngineSession, Refused
 from duologue.engine.state import SessionState
-from duologue.engine.supervisor import StageProcess
+from duologue.engine.supervisor import StageProcess, stage_processes
 from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, ToWorker, session_of
 from duologue.metrics import DROPS
 
@@ -59,8 +59,7 @@ class Engine:
         self._draining = False
         self._empty = asyncio.Event()
         self._empty.set()
-        self._processes = {name: StageProcess(name, stages, config, self)
-                           for name, stages in self._graph.processes.items()}
+        self._processes = stage_processes(config, self._graph, self)
 
     @classmethod
     async def start(cls, config: PipelineConfig) -> Engine:
@@ -170,7 +169,7 @@ class Engine:
             session.given_up((), "internal fault")
 
     def _send(self, message: ToStage) -> None:
-        self._processes[self._graph.nodes[message.stage].process].send(message)
+        self._processes[self._graph.nodes[message.stage].process, 0].send(message)
 
     def _release(self, session: EngineSession) -> None:
         opened_at = self._opened_at.pop(session.id, None)

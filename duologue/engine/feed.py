@@ -1,82 +1,91 @@
-"""What the hub gives the voice stages of one session, no faster than their connectors have room.
+"""What the hub gives the voice stages of one session: the producer's end of each edge that passes through it.
 
 The talker reads the replies' text out of the hub's record: what does not fit now is sent, in larger pieces, when
 there is room, and what a new talker has not spoken is sent again. Codec frames are nowhere recorded, so their
 producer is held back before its edge is full.
+
+Where text reaches the talker directly, what a new talker has not spoken enters that edge at its producer's end, so
+that what the thinker says next cannot come before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from typing import Protocol
 
-from duologue.engine.connectors import SocketConnector
+from duologue.engine.connectors import Outlet
 from duologue.engine.messages import CodecFrames, Fence, Hold, ReplyText, StageInput
 from duologue.engine.pipeline import Graph
 from duologue.engine.turns import Turn
 
 
-class Feed:
-    """The edges of one session that pass through the hub."""
+class Send(Protocol):
+    """How a stage is sent a message."""
 
-    def __init__(self, session: str, graph: Graph, send: Callable[[str, StageInput], None]) -> None:
+    def __call__(self, stage: str, message: StageInput, number: int = 0) -> None:
+        """Send it; one that crosses an edge has its ``number`` there."""
+
+
+class Feed:
+    """The edges of one session."""
+
+    def __init__(self, session: str, graph: Graph, send: Send) -> None:
         self._session = session
         self._graph = graph
         self._send = send
-        self._edges: dict[str, SocketConnector] = {}
-        self._held: set[str] = set()
-        """Stages whose producer is held back."""
+        self._edges: dict[str, Outlet] = {}
 
-    def start_over(self, stage: str) -> None:
-        """Note that ``stage`` has a new life of the session, which was given nothing yet."""
-        self._edges[stage] = SocketConnector(self._graph.nodes[self._source(stage)].capacity)
-        self._held.discard(stage)
+    def start_over(self, stage: str, life: int) -> None:
+        """Note that ``stage`` is in a new life of the session, in which it was given nothing yet."""
+        source = self._graph.nodes[self._graph.source(stage)]
+        if not source.direct:
+            self._edges[stage] = Outlet(self._session, life, source.capacity)
 
     def text(self, turns: Iterable[Turn], epoch: int) -> None:
         """Give the talker what it has not had of these replies' text."""
         if not self._graph.voice:
             return
         talker = self._graph.voice[0]
-        edge = self._edges[talker]
+        edge = self._edges.get(talker)
         for turn in turns:
             while (piece := turn.unsent()) is not None:
-                if not edge.room:
+                if edge is not None and not edge.room:
                     return
                 end, rate = piece
                 last = turn.text_whole and end == len(turn.text)
-                edge.put(ReplyText(Fence(self._session, epoch, turn.number, turn.sent_seq),
-                                   turn.sent, turn.text[turn.sent:end], last, rate))
+                text = ReplyText(Fence(self._session, epoch, turn.number, turn.sent_seq),
+                                 turn.sent, turn.text[turn.sent:end], last, rate)
                 turn.sent, turn.sent_last = end, last
                 turn.sent_seq += 1
-                self._pass_on(talker)
+                if edge is None:
+                    self._send(self._graph.thinker, text)
+                else:
+                    edge.put(text)
+                    self._pass_on(talker)
 
     def frames(self, source: str, frames: CodecFrames) -> None:
         """Pass codec frames on; raises ``Full`` when their producer goes on though it is held back."""
         target = self._graph.nodes[source].successor
         if target is None:
             return
-        edge = self._edges[target]
-        edge.put(frames)
+        self._edges[target].put(frames)
         self._pass_on(target)
-        # Told at half, so that what the producer has made by then still finds room.
-        if target not in self._held and edge.room * 2 <= edge.capacity:
-            self._held.add(target)
-            self._send(source, Hold(self._session, held=True))
 
     def taken(self, stage: str, count: int) -> None:
-        """Note that ``stage`` has filed ``count`` messages."""
-        edge = self._edges[stage]
-        edge.taken(count)
-        if stage in self._held and edge.room * 4 >= edge.capacity * 3:
-            self._held.discard(stage)
-            self._send(self._source(stage), Hold(self._session, held=False))
+        """Note that ``stage`` has filed ``count`` messages in its present life."""
+        if (edge := self._edges.get(stage)) is not None:
+            edge.filed(edge.life, count)
+            self._pass_on(stage)
 
     def raise_epoch(self, epoch: int) -> int:
         """Drop what waits and is of an epoch before ``epoch``; returns how many messages."""
-        return sum(edge.abort(epoch) for edge in self._edges.values())
+        return sum(edge.raise_epoch(epoch) for edge in self._edges.values())
 
     def _pass_on(self, stage: str) -> None:
-        for message in self._edges[stage].take():
-            self._send(stage, message)
-
-    def _source(self, stage: str) -> str:
-        return self._graph.stages[self._graph.stages.index(stage) - 1]
+        edge, source = self._edges[stage], self._graph.source(stage)
+        while (parcel := edge.next()) is not None:
+            self._send(stage, parcel.chunk, parcel.number)
+            edge.sent()
+        # The thinker is never held: it has to answer every unit, and its text is in the record.
+        if source != self._graph.thinker and (held := edge.hold()) is not None:
+            self._send(source, Hold(self._session, held=held))

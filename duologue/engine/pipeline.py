@@ -1,4 +1,4 @@
-"""The stage graph of a pipeline config: how stages are joined and where they run; and how a stage's model is found and made."""
+"""The stage graph of a pipeline config: how stages are joined and where they run; and how a stage's model is made."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ class Graph:
     """The chain of stages, from the thinker on, and the processes they run in."""
 
     def __init__(self, config: PipelineConfig) -> None:
+        self.async_chunk = config.async_chunk
+        """Whether stages overlap, or each waits for the whole of a reply."""
         edges = {edge.source: edge for edge in config.edges}
         self.nodes = {stage.name: Node(stage.name, stage.process, edges.get(stage.name)) for stage in config.stages}
         self.stages = tuple(self.nodes)

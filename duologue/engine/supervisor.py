@@ -10,9 +10,13 @@ import signal
 import socket
 import sys
 from collections import deque
+from collections.abc import Mapping
 from typing import Protocol
 
 from duologue.engine.config import ConfigError, PipelineConfig, SupervisionConfig
+from duologue.engine.connectors import ShmEdge
+from duologue.engine.pipeline import Graph
+from duologue.engine.stage import KvBudget
 from duologue.engine.wire import (
     READ_BYTES,
     CannotStart,
@@ -69,16 +73,26 @@ class RestartBudget:
 
 
 class StageProcess:
-    """A worker process with some stages."""
+    """A worker process with some stages: replica ``replica``, from 0, of the process that the config names.
 
-    def __init__(self, name: str, stages: tuple[str, ...], config: PipelineConfig, watcher: Watcher) -> None:
+    ``edges`` are those that join it to other processes directly; it closes them when it is stopped.
+    """
+
+    def __init__(self, process: str, replica: int, stages: tuple[str, ...], config: PipelineConfig, watcher: Watcher,
+                 *, name: str, edges: tuple[ShmEdge, ...] = ()) -> None:
+        self.process = process
+        self.replica = replica
         self.name = name
+        """What it is called where people read it: with its number, if there are several."""
         self.stages = stages
+        self.kv: Mapping[str, KvBudget] = {}
+        """What the stages that hold KV have of it, known once it is ready."""
         self.up = False
         self.given_up = False
         self.detail = "starting"
         self._config = config
         self._watcher = watcher
+        self._edges = edges
         self._budget = RestartBudget(config.supervision)
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
@@ -105,10 +119,15 @@ class StageProcess:
 
     async def stop(self) -> None:
         """End the process; idempotent."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
+        try:
+            if self._task is not None:
+                self._task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await self._task
+        finally:
+            edges, self._edges = self._edges, ()
+            for edge in edges:
+                edge.close()
 
     async def _keep_running(self, started: asyncio.Future[None]) -> None:
         while True:
@@ -151,6 +170,7 @@ class StageProcess:
                         match message:
                             case Ready():
                                 deadline.reschedule(None)
+                                self.kv = message.kv
                                 self.up, self.detail = True, ""
                                 self._watcher.process_up(self)
                                 if not started.done():
@@ -182,8 +202,9 @@ class StageProcess:
         try:
             with theirs:
                 self._process = await asyncio.create_subprocess_exec(
-                    sys.executable, "-m", "duologue.engine.worker", str(theirs.fileno()),
-                    pass_fds=[theirs.fileno()], env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
+                    sys.executable, "-m", "duologue.engine.worker_process", str(theirs.fileno()),
+                    pass_fds=[theirs.fileno(), *(fd for edge in self._edges for fd in edge.fds)],
+                    env={**os.environ, **ONE_THREAD, "PYTHONPATH": path},
                     stdin=asyncio.subprocess.DEVNULL, stdout=asyncio.subprocess.PIPE,
                     stderr=asyncio.subprocess.STDOUT)
             reader, self._writer = await asyncio.open_unix_connection(sock=ours)
@@ -191,7 +212,7 @@ class StageProcess:
             ours.close()
             raise
         self._output = asyncio.create_task(self._collect_output(self._process))
-        self._writer.write(encode(Setup(self._config.model_dump_json(), self.stages)))
+        self._writer.write(encode(Setup(self._config.model_dump_json(), self.stages, self._edges)))
         return reader
 
     async def _collect_output(self, process: asyncio.subprocess.Process) -> None:
@@ -223,3 +244,27 @@ class StageProcess:
                 await asyncio.wait({self._output}, timeout=EXIT_TIMEOUT_S)
                 self._output.cancel()
             self._process = self._output = None
+
+
+def stage_processes(config: PipelineConfig, graph: Graph, watcher: Watcher) -> dict[tuple[str, int], StageProcess]:
+    """Every process of a pipeline, by its name in the config and the number of its replica; none is started.
+
+    Replica n of one process is joined with replica n of another. Raises ``ConfigError``.
+    """
+    edges: dict[tuple[str, int], list[ShmEdge]] = {(name, replica): [] for name, count in graph.replicas.items()
+                                                   for replica in range(count)}
+    try:
+        for edge in config.edges:
+            if edge.connector == "shm":
+                for replica in range(graph.replicas[graph.nodes[edge.source].process]):
+                    made = ShmEdge.create(edge)
+                    edges[graph.nodes[edge.source].process, replica].append(made)
+                    edges[graph.nodes[edge.target].process, replica].append(made.duplicate())
+    except BaseException:
+        for made in (made for several in edges.values() for made in several):
+            made.close()
+        raise
+    return {(name, replica): StageProcess(
+                name, replica, graph.processes[name], config, watcher,
+                name=f"{name}/{replica}" if graph.replicas[name] > 1 else name, edges=tuple(several))
+            for (name, replica), several in edges.items()}

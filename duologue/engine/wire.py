@@ -1,35 +1,33 @@
-"""What the hub and its workers say to each other, and how it is framed on their socket.
-
-Both ends are one program, so messages are pickled dataclasses. Audio and frames travel as out-of-band buffers
-(pickle protocol 5, PEP 574) and are not copied into the pickle. Frame: u32 number of parts, a u32 length for
-each part, the parts; the first part is the pickle, the others its buffers in order.
-"""
+"""What the hub and its workers say to each other, over a socket for each worker."""
 
 from __future__ import annotations
 
-import pickle
-import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from duologue.engine.connectors import ShmEdge
+from duologue.engine.framing import pack, size_at, unpack
 from duologue.engine.messages import CodecFrames, ReplyAudio, ReplyText, StageInput, StageOutput
+from duologue.engine.stage import KvBudget
 
 READ_BYTES = 1 << 18
 """Read at once from a socket, at most."""
 
-_U32 = struct.Struct("<I")
-
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """Hub to worker, first: the pipeline (JSON of its config) and the stages this worker holds."""
+    """Hub to worker, first: the pipeline (JSON of its config), and the stages and ends of edges this worker holds."""
 
     pipeline: str
     stages: tuple[str, ...]
+    edges: tuple[ShmEdge, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Worker to hub: every stage is loaded."""
+    """Worker to hub: every stage is loaded; ``kv`` is what those that hold KV have of it."""
+
+    kv: Mapping[str, KvBudget]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,12 +41,15 @@ class CannotStart:
 class ToStage:
     """Hub to worker: a message for one stage.
 
-    ``serial`` names one life of the session in the stage, from one ``Open`` to the next.
+    ``serial`` names one life of the session in the stage, from one ``Open`` to the next. Text and codec frames have
+    crossed the edge before the stage, and ``number`` counts them in that life; but text for a stage that writes text
+    itself is for the direct edge after it.
     """
 
     stage: str
     serial: int
     message: StageInput
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ class FromStage:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Worker to hub: the stage has filed ``count`` messages that came over its incoming edge."""
+    """Worker to hub: in this life ``count`` of the session's messages for the stage need no room any more, in all."""
 
     stage: str
     serial: int
@@ -85,11 +86,7 @@ ToHub = Ready | CannotStart | FromStage | Taken | Dropped
 
 def encode(message: ToWorker | ToHub) -> bytes:
     """Frame one message."""
-    buffers: list[pickle.PickleBuffer] = []
-    parts: list[bytes | memoryview] = [pickle.dumps(message, protocol=5, buffer_callback=buffers.append)]
-    parts += [buffer.raw() for buffer in buffers]
-    head = b"".join(_U32.pack(n) for n in (len(parts), *(len(part) for part in parts)))
-    return head + b"".join(parts)
+    return b"".join(pack(message))
 
 
 class Decoder:
@@ -103,28 +100,11 @@ class Decoder:
         self._buffer += data
         messages = []
         used = 0
-        while (frame := self._frame_at(used)) is not None:
-            message, used = frame
-            messages.append(message)
+        while (size := size_at(self._buffer, used)) is not None and used + size <= len(self._buffer):
+            messages.append(unpack(memoryview(self._buffer[used:used + size])))
+            used += size
         del self._buffer[:used]
         return messages
-
-    def _frame_at(self, at: int) -> tuple[ToWorker | ToHub, int] | None:
-        if len(self._buffer) < at + 4:
-            return None
-        (count,) = _U32.unpack_from(self._buffer, at)
-        at += 4
-        if len(self._buffer) < at + 4 * count:
-            return None
-        lengths = struct.unpack_from(f"<{count}I", self._buffer, at)
-        at += 4 * count
-        if len(self._buffer) < at + sum(lengths):
-            return None
-        parts = []
-        for length in lengths:
-            parts.append(self._buffer[at:at + length])
-            at += length
-        return pickle.loads(parts[0], buffers=parts[1:]), at
 
 
 def session_of(message: StageInput | StageOutput) -> str:

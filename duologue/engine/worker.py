@@ -1,25 +1,35 @@
-"""A stage process: ``python -m duologue.engine.worker FD``, where FD is its end of a socket to the hub.
+"""The stages of one process and the sessions in them: what each is given, and where what it says goes.
 
-It serves the stages it is told to hold until the hub goes away. It knows of every session in every stage the
-life it is in and its epoch, so that stale messages are dropped before a stage sees them and stale outputs
-before they cost anything further on.
+A worker knows of every session in every stage the life it is in and its epoch, so that stale messages are dropped
+before a stage sees them and stale outputs before they cost anything further on. It waits for nothing:
+``worker_process.py`` reads and sends for it, and turns to it when a doorbell rang.
 """
 
 from __future__ import annotations
 
-import os
-import select
-import signal
-import socket
-import sys
 import traceback
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 
-from duologue.engine.config import ConfigError, PipelineConfig
-from duologue.engine.connectors import Chunk, LocalConnector
+from duologue.engine.connectors import (
+    Chunk,
+    Filed,
+    Full,
+    Gate,
+    Inlets,
+    LocalConnector,
+    Missing,
+    Outlets,
+    Parcel,
+    Receiver,
+    Sender,
+    SocketReceiver,
+)
 from duologue.engine.messages import (
     Close,
     CodecFrames,
+    Hold,
     Interrupt,
     Open,
     ReplyAudio,
@@ -28,48 +38,10 @@ from duologue.engine.messages import (
     StageInput,
     StageOutput,
 )
-from duologue.engine.pipeline import Graph, load_stage
+from duologue.engine.pipeline import Graph
 from duologue.engine.stage import Stage
-from duologue.engine.wire import (
-    READ_BYTES,
-    CannotStart,
-    Decoder,
-    Dropped,
-    FromStage,
-    Ready,
-    Setup,
-    Taken,
-    ToHub,
-    ToStage,
-    ToWorker,
-    encode,
-    session_of,
-)
+from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, session_of
 from duologue.metrics import DROPS
-
-NICENESS = 5
-"""How much a stage process gives way to the server (setpriority(2)): its weight is about a third of the server's."""
-STALE = DROPS.labels(what="message", reason="stale")
-
-
-class Channel:
-    """The worker's end of the socket."""
-
-    def __init__(self, sock: socket.socket) -> None:
-        self._sock = sock
-        self._decoder = Decoder()
-
-    def receive(self, *, wait: bool) -> list[ToWorker | ToHub] | None:
-        """Messages that have come, waiting for some if ``wait``; None when the hub is gone."""
-        if not wait and not select.select([self._sock], [], [], 0)[0]:
-            return []
-        data = self._sock.recv(READ_BYTES)
-        return self._decoder.feed(data) if data else None
-
-    def send(self, messages: list[ToHub]) -> None:
-        """Send everything; the hub always reads."""
-        if messages:
-            self._sock.sendall(b"".join(encode(message) for message in messages))
 
 
 class DropReport:
@@ -94,72 +66,102 @@ class DropReport:
 
 @dataclass(slots=True)
 class Seat:
-    """A session in a stage: which life it is in, its epoch, and its edge to a stage in this process."""
+    """A session in a stage: which life it is in, its epoch, and what waits for the whole of its reply."""
 
     serial: int
     epoch: int
-    edge: LocalConnector
+    gate: Gate | None
 
 
 class Worker:
-    """The stages of one process and the sessions in them."""
+    """The stages of one process.
 
-    def __init__(self, graph: Graph, stages: dict[str, Stage]) -> None:
+    ``senders`` and ``receivers`` are the ends of edges to other processes that do not pass the hub, by the stage they
+    belong to.
+    """
+
+    def __init__(self, graph: Graph, stages: Mapping[str, Stage], *, senders: Mapping[str, Sender] | None = None,
+                 receivers: Mapping[str, Receiver] | None = None) -> None:
+        self.stages = stages
         self._graph = graph
-        self._stages = stages
         self._seats: dict[str, dict[str, Seat]] = {name: {} for name in stages}
         self._replies: list[ToHub] = []
         self._drops = DropReport()
+        self._outlets: dict[str, Outlets] = {}
+        self._inlets: dict[str, Inlets] = {}
+        self._from_hub: dict[str, SocketReceiver] = {}
+        for name, sender in (senders or {}).items():
+            self._outlets[name] = Outlets(sender, graph.nodes[name].capacity)
+        for name, receiver in (receivers or {}).items():
+            self._inlets[name] = Inlets(receiver, graph.nodes[graph.source(name)].capacity)
+        for name in stages:
+            self._join_here(name)
 
-    def run(self, channel: Channel) -> None:
-        """Serve until the hub is gone."""
-        while True:
-            idle = not any(stage.ready for stage in self._stages.values())
-            messages = channel.receive(wait=idle)
-            if messages is None:
+    def _join_here(self, name: str) -> None:
+        """Make the edges before ``name`` that need nothing of other processes."""
+        if name == self._graph.thinker or name in self._inlets:
+            return
+        source = self._graph.nodes[self._graph.source(name)]
+        receiver: Receiver
+        if source.direct:
+            if source.name not in self.stages:
                 return
-            for message in messages:
-                if isinstance(message, ToStage):
-                    self.dispatch(message)
-            for name, stage in self._stages.items():
-                if stage.ready:
-                    self.step(name)
-                    channel.send(self.replies())
-            channel.send(self.replies())
+            receiver = connector = LocalConnector()
+            self._outlets[source.name] = Outlets(connector, source.capacity)
+        else:
+            receiver = self._from_hub[name] = SocketReceiver(partial(self._tell, name))
+        self._inlets[name] = Inlets(receiver, source.capacity)
+
+    # --- for the loop ---------------------------------------------------------------------------------------
+
+    def doorbells(self) -> Iterator[tuple[int, Callable[[], None]]]:
+        """Descriptors to wait for, and what to do when one is readable."""
+        for name, outlets in self._outlets.items():
+            if (fileno := outlets.sender.fileno()) is not None:
+                yield fileno, partial(self.pump, name)
+        for name, inlets in self._inlets.items():
+            if (fileno := inlets.receiver.fileno()) is not None:
+                yield fileno, partial(self.receive, name)
 
     def replies(self) -> list[ToHub]:
         """What the hub is to be told now."""
+        for inlets in self._inlets.values():
+            for reason, count in inlets.drops.items():
+                DROPS.labels(what="message", reason=reason).inc(count)
+            inlets.drops.clear()
         replies = [*self._replies, *self._drops.changes()]
         self._replies.clear()
         return replies
 
     def dispatch(self, envelope: ToStage) -> None:
-        """Hand one message of the hub to its stage, unless it is stale."""
+        """Take one message of the hub."""
         name, message = envelope.stage, envelope.message
         session = session_of(message)
-        seats = self._seats[name]
-        if isinstance(message, Open):
-            if session in seats:
-                self._file(name, Close(session))
-            seats[session] = Seat(envelope.serial, message.epoch,
-                                  LocalConnector(max(1, self._graph.nodes[name].capacity)))
-        seat = seats.get(session)
-        if seat is None or seat.serial != envelope.serial:
-            STALE.inc()
+        if isinstance(message, ReplyText | CodecFrames) and name in self._from_hub:
+            self._from_hub[name].push(Parcel(session, envelope.serial, envelope.number, message))
+            self.receive(name)
             return
-        if isinstance(message, ReplyText | CodecFrames):
-            self._replies.append(Taken(name, seat.serial, session, 1))
-        if isinstance(message, Interrupt):
-            seat.epoch = message.epoch
-            STALE.inc(seat.edge.abort(message.epoch))
-        self._file(name, message)
-        if isinstance(message, Close):
-            seats.pop(session, None)
+        if isinstance(message, Open):
+            self._open(name, envelope.serial, message)
+            return
+        seat = self._seats[name].get(session)
+        if seat is None or seat.serial != envelope.serial:
+            _stale()
+        elif isinstance(message, ReplyText | CodecFrames):
+            self._put(name, seat, message)
+            self.pump(name)
+        elif isinstance(message, Interrupt):
+            self._interrupt(name, seat, message)
+        elif isinstance(message, Close):
+            self._file(name, message)
+            self._leave(name, session)
+        else:
+            self._file(name, message)
 
     def step(self, name: str) -> None:
         """Let a stage do one slice of work and pass its outputs on."""
         try:
-            outputs = self._stages[name].step()
+            outputs = self.stages[name].step()
         except Exception as error:
             traceback.print_exc()
             for session in list(self._seats[name]):
@@ -167,96 +169,134 @@ class Worker:
             return
         for output in outputs:
             self._route(name, output)
-        for seat in self._seats[name].values():
-            self._hand_over(name, seat)
+        self.pump(name)
+
+    def pump(self, name: str) -> None:
+        """Send what may be sent over the edge after ``name``, and hold or release its sessions."""
+        if (outlets := self._outlets.get(name)) is None:
+            return
+        outlets.sender.clear()
+        successor = self._graph.nodes[name].successor
+        while outlets.pump() and successor is not None and successor in self.stages:
+            self.receive(successor)
+        for session, held in outlets.holds():
+            self._file(name, Hold(session, held))
+
+    def receive(self, name: str) -> None:
+        """File what has come over the edge before ``name``."""
+        inlets = self._inlets[name]
+        inlets.receiver.clear()
+        for parcel in inlets.receiver.receive():
+            self._arrive(name, parcel.session, partial(inlets.accept, parcel))
+        inlets.tell()
+
+    # --- sessions -------------------------------------------------------------------------------------------
+
+    def _open(self, name: str, serial: int, message: Open) -> None:
+        session, seats = message.session, self._seats[name]
+        if session in seats:
+            self._file(name, Close(session))
+        seats[session] = Seat(serial, message.epoch, None if self._graph.async_chunk else Gate())
+        if (outlets := self._outlets.get(name)) is not None:
+            outlets.open(session, serial)
+        self._file(name, message)
+        if (inlets := self._inlets.get(name)) is not None and session in seats:
+            self._arrive(name, session, partial(inlets.open, session, serial, message.epoch))
+            inlets.tell()
+
+    def _interrupt(self, name: str, seat: Seat, message: Interrupt) -> None:
+        session, seat.epoch = message.session, message.epoch
+        if (outlets := self._outlets.get(name)) is not None:
+            _stale(outlets.raise_epoch(session, message.epoch))
+        if seat.gate is not None:
+            _stale(seat.gate.raise_epoch(message.epoch))
+        self._file(name, message)
+        if (inlets := self._inlets.get(name)) is not None and session in self._seats[name]:
+            self._arrive(name, session, partial(inlets.raise_epoch, session, message.epoch))
+            inlets.tell()
+        self.pump(name)
+
+    def _leave(self, name: str, session: str) -> Seat | None:
+        if (outlets := self._outlets.get(name)) is not None:
+            outlets.close(session)
+        if (inlets := self._inlets.get(name)) is not None:
+            inlets.close(session)
+        return self._seats[name].pop(session, None)
+
+    def _fail(self, name: str, session: str, detail: str) -> None:
+        seat = self._leave(name, session)
+        if seat is None:
+            return
+        try:
+            self.stages[name].receive(Close(session))
+        except Exception:
+            traceback.print_exc()
+        self._replies.append(FromStage(name, seat.serial, SessionFailed(session, detail)))
+
+    # --- messages -------------------------------------------------------------------------------------------
+
+    def _arrive(self, name: str, session: str, chunks: Callable[[], list[Chunk]]) -> None:
+        """File what an inlet gives; a gap fails the session."""
+        try:
+            arrived = chunks()
+        except Missing as missing:
+            self._fail(name, session, str(missing))
+            return
+        for chunk in arrived:
+            seat = self._seats[name].get(session)
+            if seat is None:
+                _stale()
+                continue
+            for admitted in [chunk] if seat.gate is None else seat.gate.admit(chunk):
+                self._file(name, admitted)
+
+    def _file(self, name: str, message: StageInput) -> None:
+        session = session_of(message)
+        if session not in self._seats[name]:
+            _stale()
+            return
+        try:
+            self.stages[name].receive(message)
+        except Exception as error:
+            traceback.print_exc()
+            self._fail(name, session, f"{type(error).__name__}: {error}")
 
     def _route(self, name: str, output: StageOutput) -> None:
         session = session_of(output)
         seat = self._seats[name].get(session)
         if seat is None or (isinstance(output, ReplyText | CodecFrames | ReplyAudio)
                             and output.fence.epoch < seat.epoch):
-            STALE.inc()
+            _stale()
             return
         if isinstance(output, SessionFailed):
             self._fail(name, session, output.detail)
             return
         if isinstance(output, ReplyText | CodecFrames) and self._graph.nodes[name].direct:
-            if not seat.edge.room:
-                self._hand_over(name, seat)
-            seat.edge.put(output)
+            self._put(name, seat, output)
             if isinstance(output, CodecFrames):
                 return
+        if isinstance(output, ReplyText) and output.conditioning is not None:
+            # It is for the next stage, and large.
+            output = replace(output, conditioning=None)
         self._replies.append(FromStage(name, seat.serial, output))
 
-    def _hand_over(self, name: str, seat: Seat) -> None:
-        chunks: list[Chunk] = seat.edge.take()
-        successor = self._graph.nodes[name].successor
-        for chunk in chunks:
-            assert successor is not None
-            self._file(successor, chunk)
-        seat.edge.taken(len(chunks))
-
-    def _file(self, name: str, message: StageInput) -> None:
-        session = session_of(message)
-        seat = self._seats[name].get(session)
-        if seat is None or (isinstance(message, ReplyText | CodecFrames)
-                            and message.fence.epoch < seat.epoch):
-            STALE.inc()
+    def _put(self, name: str, seat: Seat, chunk: Chunk) -> None:
+        if chunk.fence.epoch < seat.epoch:
+            _stale()
             return
+        session, outlets = chunk.fence.session, self._outlets[name]
         try:
-            self._stages[name].receive(message)
-        except Exception as error:
-            traceback.print_exc()
-            self._fail(name, session, f"{type(error).__name__}: {error}")
+            if not outlets.room(session):
+                self.pump(name)
+            outlets.put(session, chunk)
+        except Full as full:
+            DROPS.labels(what="message", reason="edge_full").inc()
+            self._fail(name, session, f"it was told to hold and went on: {full}")
 
-    def _fail(self, name: str, session: str, detail: str) -> None:
-        seat = self._seats[name].pop(session, None)
-        if seat is None:
-            return
-        try:
-            self._stages[name].receive(Close(session))
-        except Exception:
-            traceback.print_exc()
-        self._replies.append(FromStage(name, seat.serial, SessionFailed(session, detail)))
+    def _tell(self, name: str, filed: Filed) -> None:
+        self._replies.append(Taken(name, filed.life, filed.session, filed.count))
 
 
-def serve(sock: socket.socket) -> None:
-    """Load the stages the hub asks for and serve them."""
-    channel = Channel(sock)
-    setup: Setup | None = None
-    while setup is None:
-        messages = channel.receive(wait=True)
-        if messages is None:
-            return
-        setup = next((message for message in messages if isinstance(message, Setup)), None)
-    pipeline = PipelineConfig.model_validate_json(setup.pipeline)
-    try:
-        stages = {stage.name: load_stage(stage, pipeline)
-                  for stage in pipeline.stages if stage.name in setup.stages}
-    except ConfigError as error:
-        channel.send([CannotStart(str(error))])
-        return
-    except Exception as error:
-        traceback.print_exc()
-        channel.send([CannotStart(f"a stage of process with {', '.join(setup.stages)} cannot be loaded: "
-                                  f"{type(error).__name__}: {error}")])
-        return
-    channel.send([Ready()])
-    Worker(Graph(pipeline), stages).run(channel)
-
-
-def main() -> None:
-    """Run the worker on the socket whose descriptor is the first argument."""
-    # Ctrl-C reaches the whole process group; the hub decides what ends and when.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The media loop must have a processor when it asks for one: a late frame is heard, a late unit is not.
-    os.nice(NICENESS)
-    with socket.socket(fileno=int(sys.argv[1])) as sock:
-        try:
-            serve(sock)
-        except (BrokenPipeError, ConnectionResetError):
-            return
-
-
-if __name__ == "__main__":
-    main()
+def _stale(count: int = 1) -> None:
+    if count:
+        DROPS.labels(what="message", reason="stale").inc(count)

@@ -58,7 +58,7 @@ class Simulation:
 
     def step(self, name: str) -> bool:
         worker = self.workers[name]
-        ready = [stage for stage in self.graph.processes[name] if worker._stages[stage].ready]
+        ready = [stage for stage in self.graph.processes[name] if worker.stages[stage].ready]
         for stage in ready:
             worker.step(stage)
         self.to_hub[name].extend(worker.replies())

@@ -11,7 +11,7 @@ from duologue.engine.wire import Decoder, FromStage, Ready, Taken, ToHub, ToStag
 FENCE = Fence("s", 1, 2, 3)
 AUDIO = FromStage("codec", 1, ReplyAudio(FENCE, 7, np.arange(50, dtype=np.int16), (TextSpan(0, 1, 2, 3),), True))
 MESSAGES: list[ToWorker | ToHub] = [
-    Ready(), Taken("talker", 1, "s", 2), AUDIO,
+    Ready({}), Taken("talker", 1, "s", 2), AUDIO,
     ToStage("thinker", 4, AppendUnit("s", 0, Unit(0, np.zeros(0, np.int16), 0.5))),
     ToStage("codec", 4, CodecFrames(FENCE, np.ones((3, 2), np.float32)))]
 

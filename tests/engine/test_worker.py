@@ -9,7 +9,8 @@ from duologue.engine import Decision, Fence, ReplyText
 from duologue.engine.messages import AppendUnit, CodecFrames, Interrupt, Open, StageInput, StageOutput
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, encode
-from duologue.engine.worker import Channel, DropReport, Worker
+from duologue.engine.worker import DropReport, Worker
+from duologue.engine.worker_process import Channel
 from duologue.metrics import DROPS
 from tests.engine.scripted import pipeline, unit
 
@@ -60,11 +61,10 @@ def test_a_channel_tells_nothing_yet_from_gone() -> None:
     ours, theirs = socket.socketpair()
     with ours:
         channel = Channel(ours)
-        assert channel.receive(wait=False) == []
         theirs.sendall(encode(ToStage("thinker", 1, Open("s", 0, 0, 0))))
-        assert channel.receive(wait=True) == [ToStage("thinker", 1, Open("s", 0, 0, 0))]
+        assert channel.receive() == [ToStage("thinker", 1, Open("s", 0, 0, 0))]
         theirs.close()
-        assert channel.receive(wait=True) is None
+        assert channel.receive() is None
 
 
 class Late:

@@ -1,33 +1,40 @@
-"""Two stages in two processes: messages travel over the processes' sockets by way of the hub, which holds this.
+"""Two stages in two processes, by way of the hub: the consumer's end.
 
-The consumer's worker says when its stage has filed messages (``wire.Taken``); until then they are under way and
-keep their room, so that a busy worker's socket never holds more than ``capacity`` of them for a session.
+The producer's end is the hub's (``engine/feed.py``): it writes the session's text from its record, so that a new
+talker can be given what the old one has not said. ``Conditioning`` does not travel this way: it is large, and is not
+in the record.
 """
 
 from __future__ import annotations
 
-from duologue.engine.connectors.base import Chunk, Connector
+from collections.abc import Callable, Iterable
+
+from duologue.engine.connectors.base import Filed, Parcel
 
 
-class SocketConnector(Connector):
-    """A window of ``capacity`` messages from the hub to the consumer."""
+class SocketReceiver:
+    """What the worker read from its socket to the hub for one stage; ``tell`` carries a ``Filed`` to the hub."""
 
-    def __init__(self, capacity: int) -> None:
-        super().__init__(capacity)
-        self._under_way = 0
+    def __init__(self, tell: Callable[[Filed], None]) -> None:
+        self._tell = tell
+        self._parcels: list[Parcel] = []
 
-    @property
-    def room(self) -> int:
-        """Messages it takes now."""
-        return self.capacity - len(self._waiting) - self._under_way
+    def push(self, parcel: Parcel) -> None:
+        """Add what the worker read."""
+        self._parcels.append(parcel)
 
-    def take(self) -> list[Chunk]:
-        """Give everything that waits; it is under way until ``taken``."""
-        messages = list(self._waiting)
-        self._waiting.clear()
-        self._under_way += len(messages)
-        return messages
+    def receive(self) -> list[Parcel]:
+        """What was read since the last call."""
+        parcels, self._parcels = self._parcels, []
+        return parcels
 
-    def taken(self, count: int) -> None:
-        """Free the room of ``count`` messages."""
-        self._under_way -= min(count, self._under_way)
+    def file(self, filed: Iterable[Filed]) -> None:
+        """Let the hub know what was filed."""
+        for one in filed:
+            self._tell(one)
+
+    def fileno(self) -> None:
+        """The worker waits for its socket itself."""
+
+    def clear(self) -> None:
+        """Do nothing."""
