@@ -68,8 +68,9 @@ class LiveKitDoor:
         self._loop = asyncio.get_running_loop()
         self._service = RoomService(config)
         self._accepted: dict[str, LiveKitTransport] = {}
+        self._jobs = RoomJobs(self._launch)
         self._server = RoomServer(
-            RoomJobs(self._launch), agent_name=config.agent_name, on_request=self._on_request,
+            self._jobs, agent_name=config.agent_name, on_request=self._on_request,
             ws_url=config.url, api_key=config.api_key, api_secret=config.api_secret.get_secret_value(),
             host="127.0.0.1", port=0, load_fnc=self._load_from_thread, load_threshold=FULL,
             num_idle_processes=_ASSUMED_JOBS, max_retry=sys.maxsize)
@@ -116,6 +117,11 @@ class LiveKitDoor:
 
     async def _on_request(self, request: JobRequest) -> None:
         """Take a job if the engine takes a call; if not, another worker gets it."""
+        if any(job.running_job.job.room.name == request.room.name for job in self._jobs.processes):
+            # A server that was restarted knows nothing of the agent that is on its way back, and asks for a new one.
+            _log.info("job_refused", job=request.id, reason="the room has its agent")
+            await request.reject(terminate=True)
+            return
         if self._fullness() >= FULL:
             await request.reject(terminate=False)
             return

@@ -194,9 +194,7 @@ class LiveKitTransport:
             case Linked(identity):
                 self._cancel("caller")
                 self._log.info("linked", on_the_phone=self._linking.on_the_phone)
-                guest = self._room.remote_participants[identity]
-                for publication in list(guest.track_publications.values()):
-                    self._on_published(publication, guest)
+                self._subscribe(identity)
                 self._begin()
                 if not self._begun:
                     self._after("subscription", SUBSCRIPTION_WAIT_S, self._begin_unheard)
@@ -206,6 +204,11 @@ class LiveKitTransport:
                 self._vacant(may_return)
             case None:
                 pass
+
+    def _subscribe(self, identity: str) -> None:
+        guest = self._room.remote_participants[identity]
+        for publication in list(guest.track_publications.values()):
+            self._on_published(publication, guest)
 
     def _begin_unheard(self) -> None:
         self._audible = True
@@ -306,6 +309,8 @@ class LiveKitTransport:
         self._away = False
         if self._linking.linked is None:
             self._await_return()
+        else:
+            self._subscribe(self._linking.linked)  # what was asked for before the room was back may have been lost
 
     # --- the end -------------------------------------------------------------------------------------------
 
