@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duologue.agent.transports.sip.signalling.grammar import (
@@ -81,6 +81,7 @@ def test_a_hostile_authorization_takes_linear_time() -> None:
         read_auth("Digest " + ",".join(['a="x"'] * 5000) + " !")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
 def test_any_text_is_read_or_refused(text: str) -> None:
     for read in (read_uri, read_address, read_via, read_cseq, read_auth, lambda each: split_outside(each, ",")):

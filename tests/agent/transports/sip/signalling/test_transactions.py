@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sipmessage import URI, CSeq, Request, Response
 
@@ -192,6 +192,7 @@ def test_another_request_is_answered_the_same_each_time(reliable: bool) -> None:
 steps = st.lists(st.tuples(st.floats(0, 20), st.sampled_from([100, 180, 200, 200, 302, 486, 500, 603])), max_size=12)
 
 
+@settings(deadline=None)
 @given(steps, st.booleans(), st.booleans())
 def test_a_client_tells_one_outcome_and_always_ends(given_steps: list[tuple[float, int]], reliable: bool,
                                                     invite: bool) -> None:
@@ -220,6 +221,7 @@ def test_a_client_tells_one_outcome_and_always_ends(given_steps: list[tuple[floa
     assert (acks > 0) is (invite and bool(refused))
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(0, 20), st.sampled_from(["again", "ack", "180", "200", "486"])), max_size=12),
        st.booleans(), st.booleans())
 def test_a_server_sends_one_answer_and_always_ends(given_steps: list[tuple[float, str]], reliable: bool,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sipmessage import Request, Response
 
@@ -81,12 +81,14 @@ def test_what_cannot_be_answered_is_dropped(data: bytes) -> None:
     assert caught.value.request is None
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=400))
 def test_any_bytes_are_read_or_malformed(data: bytes) -> None:
     with contextlib.suppress(Malformed):
         read_message(data)
 
 
+@settings(deadline=None)
 @given(st.data())
 def test_a_damaged_message_is_read_or_malformed_and_can_be_answered(data: st.DataObject) -> None:
     damaged = bytearray(INVITE)
@@ -135,6 +137,7 @@ MESSAGES = [INVITE[:-len(b" and more")].replace(b"INVITE sip", b"INVITE sip", 1)
             b"SIP/2.0 200 OK\r\nContent-length :  5\r\n\r\n\r\n\r\nx"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([*MESSAGES, PING]), max_size=6), st.data())
 def test_a_stream_is_cut_the_same_however_it_arrives(messages: list[bytes], data: st.DataObject) -> None:
     stream = b"".join(messages)
