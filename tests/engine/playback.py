@@ -19,11 +19,11 @@ class Played:
 
 
 def play(planner: ChunkPlanner, arrivals: Sequence[float], frame_s: float,
-         cost_s: Callable[[Window], float]) -> Played:
+         cost_s: Callable[[Window], float], delay_s: float = 0.0) -> Played:
     """Play frames that arrive at ``arrivals`` (rising; the last one says that it is the last).
 
     The decoder decodes one window at a time, as soon as the planner gives it one, and ``cost_s`` is how long that
-    takes. The player plays what it has, and waits when it has nothing.
+    takes. The player begins ``delay_s`` after the first chunk, plays what it has, and waits when it has nothing.
     """
     now, arrived = 0.0, 0
     first = ends = None
@@ -43,7 +43,7 @@ def play(planner: ChunkPlanner, arrivals: Sequence[float], frame_s: float,
         planner.sent(now)
         windows.append(window)
         if first is None or ends is None:
-            first = ends = now
+            first, ends = now, now + delay_s
         elif now > ends:
             stalls.append(now - ends)
             ends = now

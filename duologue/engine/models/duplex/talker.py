@@ -119,8 +119,7 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
         wanted = TalkerOptions.model_validate(options)
     except ValidationError as error:
         raise ConfigError(f"options of the duplex talker: {error}") from None
-    talkers = {stage.name for stage in pipeline.stages if stage.role == "talker"}
-    if any(edge.target in talkers and edge.connector == "socket" for edge in pipeline.edges):
+    if not pipeline.conditions_talker:
         raise ConfigError("the duplex talker needs the thinker's hidden states, which an edge of connector 'socket' "
                           "does not carry: make it 'shm', or 'local' with both stages in one process")
     checkpoint = load(wanted)
