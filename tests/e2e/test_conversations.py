@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import re
 from pathlib import Path
 
 import pytest
 import yaml
 
 from duologue.config import DEFAULT_CONFIG
+from tests.e2e.interrupted_count import check, cut_at, heard, replies_after, spoken
 from tests.harness.answers import number_in
 from tests.harness.browser import browser_call
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone
 from tests.harness.peer import peer_call
-from tests.harness.recogniser import counted, number_words
 from tests.harness.recording import Recording
 from tests.harness.server import ServerProcess, running_server
-from tests.harness.sound import RATE, Span, spans
+from tests.harness.sound import RATE, spans
 
 pytestmark = pytest.mark.e2e
 
@@ -37,16 +36,6 @@ async def talk(server: ServerProcess, microphone: Microphone, network: ImpairedN
         recording = await call.until_answered(last.end)
         await call.hang_up()
         return recording
-
-
-def replies_after(recording: Recording, said: list[Span]) -> list[Span]:
-    """The stretch from the end of each utterance to the start of the next, or of the recording's end."""
-    ends = [*(span.start for span in said[1:]), recording.agent.size]
-    return [Span(span.end, end) for span, end in zip(said, ends, strict=True)]
-
-
-def heard(recording: Recording, span: Span) -> int | None:
-    return number_in(recording.agent[span.start : span.end])
 
 
 def hospitable(folder: Path) -> str:
@@ -74,9 +63,7 @@ async def keep_asking(server: ServerProcess, done: asyncio.Event) -> tuple[list[
 
 
 async def test_an_interrupted_agent_knows_what_was_heard_and_another_call_notices_nothing(tmp_path: Path) -> None:
-    # Long pauses: a busy machine takes its time, and the wav cannot wait for it.
-    microphone = (Microphone().pause(7).say("what is seven plus five").pause(7).say("count to twenty")
-                  .pause(6).say("stop").pause(6).say("what was the last number you said"))
+    microphone = spoken()
     async with running_server(tmp_path, hospitable(tmp_path)) as server:
         done = asyncio.Event()
         other = asyncio.create_task(keep_asking(server, done))
@@ -87,19 +74,7 @@ async def test_an_interrupted_agent_knows_what_was_heard_and_another_call_notice
         right, calm = await other
         assert await server.metric_reaches("duologue_calls_live", 0)
 
-        sum_, count, _, last = replies_after(recording, said := recording.said(microphone))
-        assert heard(recording, sum_) == 12, recording.dialogue()
-        # Up to two seconds after "stop" began: the count must have ended by then, and "okay" is no number.
-        played = [number for number, _ in counted(recording.agent[count.start : said[2].start + 2 * RATE])]
-        assert len(played) >= 2, recording.dialogue()
-        assert played == sorted(played), recording.dialogue()
-        assert played[-1] < 20, recording.dialogue()
-        recalled = heard(recording, last)
-        assert recalled is not None, recording.dialogue()
-        # The word under the cut may be made out by one side and not by the other; more than one it cannot be.
-        assert abs(recalled - played[-1]) <= 1, recording.dialogue()
-        cut, = (event for event in recording.of_type("duologue.reply.heard") if event.at > count.start)
-        assert recalled == number_words(re.findall(r"[a-z]+", cut.body["heard_text"].lower()))[-1]
+        assert check(recording, microphone) == cut_at(recording, microphone)
 
         assert len(right) >= 2
         assert all(right), calm.dialogue()

@@ -61,10 +61,10 @@
 
   function watch(channel) {
     channel.addEventListener("open", () => states.push({ at: now(), state: `channel ${channel.label}` }));
-    channel.addEventListener("message", (event) => messages.push({ at: now(), data: event.data }));
+    channel.addEventListener("message", ({ data }) => typeof data === "string" && messages.push({ at: now(), data }));
     const send = channel.send.bind(channel);
     channel.send = (data) => {
-      sent.push({ at: now(), data });
+      if (typeof data === "string") sent.push({ at: now(), data });
       send(data);
     };
   }
@@ -101,6 +101,9 @@
     }
     return btoa(text);
   }
+
+  // For pages whose messages come by another way than a data channel of their own.
+  window.recordMessage = (data) => messages.push({ at: now(), data });
 
   // Hands over what has been recorded since the last take.
   window.takeRecording = () => ({

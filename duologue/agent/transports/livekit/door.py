@@ -11,7 +11,7 @@ from typing import Any
 from livekit.agents import JobRequest
 from livekit.agents.job import RunningJobInfo
 
-from duologue.agent.http.host import PartHealth
+from duologue.agent.http.host import PartHealth, new_call_id
 from duologue.agent.logs import EventLog
 from duologue.agent.switchboard import Switchboard
 from duologue.agent.transports.base import CallMedia, Transport
@@ -126,7 +126,7 @@ class LiveKitDoor:
             await request.reject(terminate=False)
             return
         session = session_of(request.job.metadata)
-        call_id = f"lk_{request.id}"
+        call_id = new_call_id("lk")
 
         async def make(call: CallMedia) -> Transport:
             self._accepted[request.id] = LiveKitTransport(
