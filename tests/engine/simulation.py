@@ -4,9 +4,12 @@ wait in queues until the test delivers them. Order is free between queues, as it
 from __future__ import annotations
 
 import itertools
+import select
+import weakref
 from collections import deque
 
 from duologue.engine import EngineEvent, PipelineConfig
+from duologue.engine.connectors import ShmEdge, ShmReceiver, ShmSender
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.state import SessionState
 from duologue.engine.wire import Decoder, FromStage, Taken, ToHub, ToStage, encode
@@ -23,6 +26,9 @@ class Simulation:
         self.to_worker: dict[str, deque[ToStage]] = {}
         self.to_hub: dict[str, deque[ToHub]] = {}
         self.workers: dict[str, Worker] = {}
+        self.edges = [ShmEdge.create(edge) for edge in config.edges if edge.connector == "shm"]
+        for made in self.edges:
+            weakref.finalize(self, made.close)
         for name in self.graph.processes:
             self._spawn(name)
         # The scripted stages remember by session what they have failed once.
@@ -38,7 +44,10 @@ class Simulation:
         self.to_worker[name], self.to_hub[name] = deque(), deque()
         stages = {stage.name: load_stage(stage, self.config)
                   for stage in self.config.stages if stage.process == name}
-        self.workers[name] = Worker(self.graph, stages)
+        self.workers[name] = Worker(
+            self.graph, stages,
+            senders={edge.source: ShmSender(edge) for edge in self.edges if edge.source in stages},
+            receivers={edge.target: ShmReceiver(edge) for edge in self.edges if edge.target in stages})
 
     def collect(self) -> None:
         sends, self.state.sends = self.state.sends, []
@@ -55,6 +64,15 @@ class Simulation:
         self.workers[name].dispatch(message)
         self.to_hub[name].extend(self.workers[name].replies())
         return True
+
+    def answer_doorbells(self, name: str) -> bool:
+        """Let the worker turn to its direct edges, if a doorbell rang."""
+        acts = dict(self.workers[name].doorbells())
+        rung = select.select(list(acts), [], [], 0)[0]
+        for fileno in rung:
+            acts[fileno]()
+        self.to_hub[name].extend(self.workers[name].replies())
+        return bool(rung)
 
     def step(self, name: str) -> bool:
         worker = self.workers[name]
@@ -115,4 +133,5 @@ class Simulation:
 
     def work_once(self, *names: str) -> bool:
         return sum(action(name) for name in names
-                   for action in (self.deliver_to_worker, self.step, self.deliver_to_hub)) > 0
+                   for action in (self.deliver_to_worker, self.answer_doorbells, self.step,
+                                  self.deliver_to_hub)) > 0

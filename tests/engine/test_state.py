@@ -27,7 +27,8 @@ from duologue.engine.wire import FromStage
 from tests.engine.scripted import UNIT_MS, WORD_SAMPLES, Order, pipeline, unit
 from tests.engine.simulation import Simulation
 
-PLACEMENTS = [("a", "a", "a"), ("a", "b", "b"), ("a", "a", "b"), ("a", "b", "c")]
+PLACEMENTS = [("a", "a", "a"), ("a", "b", "b"), ("a", "a", "b"), ("a", "b", "c"),
+              ("a", "~b", "b"), ("a", "b", "~c"), ("a", "~b", "~c")]
 
 
 def say(sim: Simulation, *orders: Order) -> None:
@@ -345,6 +346,8 @@ def test_a_session_that_fails_twice_is_over(sim: Simulation, order: Order) -> No
 @pytest.mark.parametrize("order", [Order.FAIL_TALKER, Order.BREAK_TALKER])
 def test_a_failing_talker_ends_the_reply_and_the_next_one_is_spoken(sim: Simulation, order: Order) -> None:
     say(sim, Order.SPEAK, order, Order.FINISH)
+    # A unit whose decision has not come when its thinker is rebuilt too would be answered with the same word again.
+    sim.work("a")
     sim.settle()
     say(sim, Order.SPEAK, Order.FINISH)
     sim.settle()
@@ -424,7 +427,7 @@ ACTIONS = st.one_of(
                                                Order.HEAR, Order.HOLD_TALKER, Order.BURST])),
     st.tuples(st.just("fail"), st.sampled_from([Order.FAIL_ONCE, Order.RAISE_ONCE, Order.FAIL_TALKER])),
     st.tuples(st.just("interrupt"), st.integers(0, 4 * WORD_SAMPLES)),
-    st.tuples(st.sampled_from(["to_worker", "step", "to_hub", "kill", "restart"]), st.integers(0, 2)),
+    st.tuples(st.sampled_from(["to_worker", "doorbells", "step", "to_hub", "kill", "restart"]), st.integers(0, 2)),
     st.tuples(st.sampled_from(["work", "work", "pop", "pop"]), st.integers(1, 8)),
 )
 
@@ -456,6 +459,8 @@ def test_whatever_the_order_of_things_the_rules_hold(
                     sim.collect()
             case "to_worker":
                 sim.deliver_to_worker(name) if name not in sim.down else None
+            case "doorbells":
+                sim.answer_doorbells(name) if name not in sim.down else None
             case "step":
                 sim.step(name) if name not in sim.down else None
             case "to_hub":

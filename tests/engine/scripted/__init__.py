@@ -59,12 +59,17 @@ def unit(index: int, order: Order = Order.LISTEN) -> Unit:
 
 
 def pipeline(*processes: str, **changes: Any) -> PipelineConfig:
-    """A scripted pipeline whose thinker, talker and codec run in the named processes."""
+    """A scripted pipeline whose thinker, talker and codec run in the named processes.
+
+    "~" before a name joins its stage to the one before by shared memory; the process's name is without it.
+    """
     roles = ("thinker", "talker", "codec")
+    names = [process.removeprefix("~") for process in processes]
     return PipelineConfig.model_validate({
         "name": "scripted", "unit_ms": UNIT_MS, "output_rate": 24000,
-        "stages": [{"name": role, "role": role, "model": f"{PACKAGE}.{role}", "process": process}
-                   for role, process in zip(roles, processes, strict=True)],
-        "edges": [{"source": a, "target": b, "connector": "local" if p == q else "socket", "capacity": 64}
-                  for a, b, p, q in zip(roles, roles[1:], processes, processes[1:], strict=False)],
+        "stages": [{"name": role, "role": role, "model": f"{PACKAGE}.{role}", "process": name}
+                   for role, name in zip(roles, names, strict=True)],
+        "edges": [{"source": a, "target": b, "capacity": 64,
+                   "connector": "shm" if q.startswith("~") else "local" if p == q else "socket"}
+                  for a, b, p, q in zip(roles, roles[1:], names, processes[1:], strict=False)],
         **changes})

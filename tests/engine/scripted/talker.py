@@ -63,7 +63,7 @@ class Talker:
             case Close():
                 self.talks.pop(session, None)
             case Interrupt() if talk:
-                self.talks[session] = Talk(message.epoch)
+                self.talks[session] = Talk(message.epoch, held=talk.held)
             case Hold() if talk:
                 talk.held = message.held
             case ReplyText() if talk:
