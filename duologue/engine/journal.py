@@ -2,7 +2,7 @@
 
 It only grows: an interruption is a record too, that of the cut. Every rebuild of a stage is the same act, an
 ``Open`` with the journal's history and a replay of the units it keeps. Audio is kept only until it has become
-words.
+words; a model that thinks in tokens is given them back, and the audio before each, as far as it is kept.
 """
 
 from __future__ import annotations
@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from duologue.engine.messages import AgentSaid, CallerSaid, HistoryItem, Unit
+from duologue.engine.messages import AgentSaid, CallerSaid, Decided, HistoryItem, Open, Unit
 
 MAX_RECORDS = 20_000
 """Records kept (about two hours of talk at three pieces of text a second); the oldest are dropped first."""
+MAX_OUTPUTS = 20_000
+"""Answers in tokens kept (five hours of 1 s units); the oldest are dropped first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """The caller said, or typed, ``text``."""
+    """The caller said, or typed, ``text``, before unit ``unit``."""
 
     text: str
+    unit: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,11 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Reply ``turn`` was cut: ``heard`` is all the caller heard of it."""
+    """Reply ``turn`` was cut as ``epoch`` began: ``heard`` is all the caller heard of it."""
 
     turn: int
     heard: str
+    epoch: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,7 @@ class Journal:
         self._max_units = max_units
         self._records: deque[Record] = deque()
         self._units: deque[Unit] = deque()
+        self._outputs: deque[Decided] = deque()
         self._understood = -1
 
     def write(self, record: Record) -> int:
@@ -84,9 +89,20 @@ class Journal:
         """Record a final utterance, whose speech ended in ``last_unit``: its audio is not needed any more."""
         self._understood = max(self._understood, last_unit)
         self._let_go(decided)
-        return self.write(Heard(text))
+        return self.write(Heard(text, last_unit + 1))
+
+    def answered(self, output: Decided) -> int:
+        """Record the tokens a unit was answered with; returns how many of the oldest were dropped for it."""
+        self._outputs.append(output)
+        if len(self._outputs) <= MAX_OUTPUTS:
+            return 0
+        self._outputs.popleft()
+        return 1
 
     def _let_go(self, decided: int) -> None:
+        if self._outputs:
+            # A model that thinks in tokens has the audio itself before it.
+            return
         # A unit without its decision stays: replaying it is the only way to get one.
         while self._units and self._units[0].index <= self._understood and self._units[0].index < decided:
             self._units.popleft()
@@ -96,13 +112,18 @@ class Journal:
         """The units to replay after ``history``, consecutive."""
         return tuple(self._units)
 
+    def opening(self, blank: Open) -> Open:
+        """Put into ``blank``, whose ``next_unit`` is the next that will come, what a rebuilt session begins with."""
+        return replace(blank, next_unit=self._units[0].index if self._units else blank.next_unit,
+                       history=self.history(), outputs=tuple(self._outputs))
+
     def history(self) -> tuple[HistoryItem, ...]:
         """What was said by both, in order, each reply as far as it was heard or has been written."""
         items: list[HistoryItem] = []
         place: dict[int, int] = {}
         for record in self._records:
             if isinstance(record, Heard):
-                items.append(CallerSaid(record.text))
+                items.append(CallerSaid(record.text, record.unit))
                 continue
             if record.turn not in place:
                 place[record.turn] = len(items)
@@ -119,6 +140,6 @@ def _revised(said: AgentSaid, record: Said | Cut | GivenUp) -> AgentSaid:
         case Said():
             return replace(said, text=said.text + record.text, open=not record.last)
         case Cut():
-            return replace(said, text=record.heard, open=False)
+            return replace(said, text=record.heard, open=False, cut=record.epoch)
         case GivenUp():
             return replace(said, open=False)

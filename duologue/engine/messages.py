@@ -202,18 +202,23 @@ class CallerText:
 
 @dataclass(frozen=True, slots=True)
 class CallerSaid:
-    """A caller's utterance that has been understood, or text the caller typed."""
+    """A caller's utterance that has been understood, or text the caller typed; it came before unit ``unit``."""
 
     text: str
+    unit: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class AgentSaid:
-    """A reply as the caller heard it; ``open`` means it was still being said when the record was taken."""
+    """A reply as the caller heard it; ``open`` means it was still being said when the record was taken.
+
+    ``cut`` is the epoch that began when it was cut, if it was.
+    """
 
     turn: int
     text: str
     open: bool = False
+    cut: int | None = None
 
 
 HistoryItem = CallerSaid | AgentSaid
@@ -224,11 +229,15 @@ HistoryItem = CallerSaid | AgentSaid
 
 @dataclass(frozen=True, slots=True)
 class Decided:
-    """What a model that thinks in tokens answered unit ``unit`` with, in reply ``turn`` if it spoke."""
+    """What a model that thinks in tokens answered unit ``unit`` with, in reply ``turn`` if it spoke.
+
+    Replies begun before ``epoch``, of which ``history`` knows nothing, are void: nobody heard of them.
+    """
 
     unit: int
     turn: int
     tokens: tuple[int, ...]
+    epoch: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,8 +247,9 @@ class Open:
     ``next_unit`` is the index of the first unit that will be given. Units before ``decided`` are replayed for
     what was heard in them: their decisions are made, and nothing new is to be said in answer to them. A
     history that ends in an open reply is gone on with: the text of turn ``turn`` where ``text`` ends. Numbers
-    of utterances, and of the messages of a reply, start from 0 again. ``outputs`` are the answers to the replayed
-    units that have theirs, as they were given: a reply that was cut later is in ``history`` as it was heard.
+    of utterances, and of the messages of a reply, start from 0 again. ``outputs`` are the answers to units before
+    ``decided``, as they were given: a reply that was cut later is in ``history`` as it was heard. They go further
+    back than the units that are replayed, whose audio is large.
     """
 
     session: str
@@ -275,13 +285,15 @@ class Inject:
 class Interrupt:
     """The epoch is now ``epoch``: work of older ones is void.
 
-    If ``turn`` is not None, that reply was cut, and of it the caller heard ``heard`` and no more.
+    If ``turn`` is not None, that reply was cut, and of it the caller heard ``heard`` and no more. Replies after
+    ``last_turn`` that the thinker has begun are void: their first words came too late, and nobody knows of them.
     """
 
     session: str
     epoch: int
     turn: int | None = None
     heard: str = ""
+    last_turn: int = -1
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,12 +14,12 @@ def indexes(journal: Journal) -> list[int]:
 
 def test_history_tells_who_said_what_in_order_and_how_much_was_heard() -> None:
     journal = Journal(10)
-    journal.write(Heard("hello"))
-    for record in (Said(0, "good ", False), Said(0, "morning", True), Heard("what"), Said(1, "I was sayi", False),
-                   Cut(1, "I was "), Cut(0, "good "), Said(2, "as I said", False)):
+    journal.write(Heard("hello", 0))
+    for record in (Said(0, "good ", False), Said(0, "morning", True), Heard("what", 7), Said(1, "I was sayi", False),
+                   Cut(1, "I was ", 2), Cut(0, "good ", 2), Said(2, "as I said", False)):
         journal.write(record)
     assert journal.history() == (
-        CallerSaid("hello"), AgentSaid(0, "good "), CallerSaid("what"), AgentSaid(1, "I was "),
+        CallerSaid("hello"), AgentSaid(0, "good ", cut=2), CallerSaid("what", 7), AgentSaid(1, "I was ", cut=2),
         AgentSaid(2, "as I said", open=True))
 
 
@@ -57,5 +57,5 @@ def test_the_oldest_units_go_when_there_are_too_many() -> None:
 def test_the_oldest_records_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(journal_module, "MAX_RECORDS", 2)
     journal = Journal(3)
-    assert [journal.write(Heard(str(n))) for n in range(3)] == [0, 0, 1]
+    assert [journal.write(Heard(str(n), 0)) for n in range(3)] == [0, 0, 1]
     assert journal.history() == (CallerSaid("1"), CallerSaid("2"))

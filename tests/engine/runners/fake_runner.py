@@ -151,6 +151,9 @@ class FakeRunner:
             return Generated(session, finish=Finish.FAILED, detail="told to")
         if held.interrupted:
             held.segment = None
+            if held.last is not None and self.cut == "anywhere":
+                # A runner may have fed what it sampled last by then.
+                held.kv += states([Tokens((held.last,))], held.kv[-1])
             return Generated(session, finish=Finish.INTERRUPTED, cached=len(held.kv))
         first = len(held.kv)
         if held.waiting:
