@@ -82,10 +82,27 @@ class PoolMachine(RuleBasedStateMachine):
         slots = [slot for session, length in held.items() for slot in self.pool.slots(session, range(length))]
         assert len(slots) == len(set(slots))
         assert all(slot // 4 in blocks for slot in slots)
+        for session in held:
+            everywhere = torch.arange(11)
+            assert everywhere[self.pool.where(session)].tolist() == self.pool.blocks(session)
 
 
 TestPool = PoolMachine.TestCase
 TestPool.settings = settings(max_examples=60, deadline=None)
+
+
+def test_sessions_that_grow_in_turns_lie_side_by_side_while_there_is_room() -> None:
+    pool = KvPool(1, 1, 2, positions=96 * 4, block=4, device=CPU, dtype=torch.float32)
+    for _ in range(8):
+        for session in "abcd":
+            assert pool.grow(session, 5) is not None
+    assert all(isinstance(pool.where(session), slice) for session in "abcd")
+    assert pool.grow("e", 60) is not None
+    while pool.free:
+        pool.grow("a", 1)
+    assert isinstance(pool.where("a"), torch.Tensor)
+    pool.truncate("a", 40)
+    assert isinstance(pool.where("a"), slice)
 
 
 def test_what_is_scrubbed_leaves_no_number_behind() -> None:

@@ -11,15 +11,15 @@ from duologue.engine.runners.torch.kv import KvPool
 
 
 class Span:
-    """Successive positions of one session: ``rows`` of a batch, the last ones of ``length`` in ``blocks``."""
+    """Successive positions of one session: ``rows`` of a batch, the last of ``length`` that lie ``where`` it says."""
 
-    def __init__(self, rows: slice, blocks: torch.Tensor, length: int) -> None:
+    def __init__(self, rows: slice, where: slice | torch.Tensor, length: int, device: torch.device) -> None:
         self.rows = rows
-        self._blocks = blocks
+        self._where = where
         self._length = length
         count = rows.stop - rows.start
         self._mask = None if count == 1 else torch.ones(
-            (count, length), dtype=torch.bool, device=blocks.device).tril(length - count)
+            (count, length), dtype=torch.bool, device=device).tril(length - count)
 
     def attend(self, query: torch.Tensor, keys: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
         """``query`` (rows, heads, head_dim), a layer's pools (blocks, block, kv heads, head_dim) to (rows, heads, ...).
@@ -27,7 +27,7 @@ class Span:
         Query heads that share a key head are heads of a batch of key heads: nothing is repeated in memory.
         """
         shared, group, width = keys.shape[2], query.shape[1] // keys.shape[2], query.shape[2]
-        key, value = (pool.index_select(0, self._blocks).flatten(0, 1)[:self._length].transpose(0, 1).unsqueeze(1)
+        key, value = (pool[self._where].flatten(0, 1)[:self._length].transpose(0, 1).unsqueeze(1)
                       .expand(-1, group, -1, -1) for pool in (keys, values))
         rows = query.view(-1, shared, group, width).permute(1, 2, 0, 3)
         out = scaled_dot_product_attention(rows, key, value, attn_mask=self._mask)

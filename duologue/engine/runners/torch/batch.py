@@ -74,14 +74,12 @@ class Batch:
         on a CPU.
         """
         singles = len(list(takewhile(lambda work: len(work.positions) == 1, self._works))) if pad else 0
-        spans = tuple(Span(work.rows, self._blocks(work), work.positions.stop) for work in self._works[singles:])
+        spans = tuple(Span(work.rows, self._kv.where(work.session), work.positions.stop, self._device)
+                      for work in self._works[singles:])
         return Attention(self._kv, self.slots, spans, self.padded(singles) if singles else None)
 
     def padded(self, singles: int) -> Padded:
         """Give the first ``singles`` works' blocks, padded to the longest."""
-        blocks = [self._blocks(work) for work in self._works[:singles]]
+        blocks = [torch.tensor(self._kv.blocks(work.session), device=self._device) for work in self._works[:singles]]
         return Padded(torch.nn.utils.rnn.pad_sequence(blocks, batch_first=True),
                       self.positions[:singles] + 1)
-
-    def _blocks(self, work: Work) -> torch.Tensor:
-        return torch.tensor(self._kv.blocks(work.session), device=self._device)
