@@ -12,7 +12,7 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What a figure should not exceed, and which: ``p50`` or ``p95`` (of all samples), or ``max``."""
+    """What a figure should not exceed, and which: ``p50``, ``p95`` or ``p99`` (of all samples), or ``max``."""
 
     figure: str
     limit: float
@@ -33,13 +33,13 @@ class Table:
     def print(self) -> None:
         """Print it as Markdown."""
         print(f"\n### {self._title}\n\n_{machine()}_\n")
-        print(f"| {self._unit} | n | min | p50 | p95 | max | goal |\n|---|---|---|---|---|---|---|")
+        print(f"| {self._unit} | n | min | p50 | p95 | p99 | max | goal |\n|---|---|---|---|---|---|---|---|")
         for name, samples, goal in self._rows:
             if not len(samples):
-                print(f"| {name} | 0 | | | | | not measured |")
+                print(f"| {name} | 0 | | | | | | not measured |")
                 continue
-            figures = {"p50": float(np.percentile(samples, 50)), "p95": float(np.percentile(samples, 95)),
-                       "max": float(np.max(samples))}
+            figures = {f"p{share}": float(np.percentile(samples, share)) for share in (50, 95, 99)}
+            figures["max"] = float(np.max(samples))
             verdict = ""
             if goal is not None:
                 met = "met" if figures[goal.figure] <= goal.limit else "**missed**"
