@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from sipmessage import Request, Response
 
-from duologue.agent.transports.sip.calls import TransferOutcome
+from duologue.agent.transports.sip.calls import OfferRefused, TransferOutcome
 from duologue.agent.transports.sip.config import SipConfig, SipLimits, SipUser
 from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
 from duologue.agent.transports.sip.signalling.leg_out import OutgoingLeg
@@ -248,6 +248,54 @@ def test_a_reinvite_moves_the_target() -> None:
     leg.hang_up()
     line.clock.run(0.05)
     assert moved.names[-1] == "BYE"
+
+
+def test_a_bye_that_crosses_ours_changes_nothing() -> None:
+    line = Line()
+    response = line.ask("INVITE", body="offer")
+    [leg] = line.agent.incoming
+    leg.hang_up()  # waits for the ACK
+    assert line.ask("BYE", cseq=2, to_tag=response.to_address.parameters["tag"] or "").code == 200
+    assert line.agent.owners[leg].ends == ["closed"]
+    line.clock.run(80)
+    assert line.agent.idle
+    assert "BYE" not in line.phone.names
+
+
+def test_an_offer_that_is_only_acknowledged_for_now_ends_the_call_in_the_end() -> None:
+    line = Line()
+    leg, _ = line.call()
+    outcomes: list[object] = []
+    leg.reoffers.offer("hold", outcomes.append)
+    line.clock.run(0.05)
+    reinvite = line.phone.last()
+    assert isinstance(reinvite, Request)
+    line.phone.respond(reinvite, 100)
+    line.clock.run(31)
+    assert not outcomes
+    line.clock.run(2)
+    assert isinstance(outcomes[0], OfferRefused)
+    assert outcomes[0].status == 408
+    assert line.agent.owners[leg].ends == ["lost"]
+
+
+def test_a_refresh_that_is_refused_until_the_interval_is_over_ends_the_call() -> None:
+    line = Line()
+
+    def answer(message: Request | Response) -> None:
+        if isinstance(message, Request) and message.method == "UPDATE":
+            line.phone.respond(message, 500)
+
+    line.phone.on_message = answer
+    line.phone.request("INVITE", body="offer", extra="Session-Expires: 90;refresher=uas\nAllow: UPDATE")
+    line.clock.run(0.05)
+    [leg] = line.agent.incoming
+    line.phone.request("ACK", branch="ack", to_tag=leg.dialog.local_tag)
+    line.clock.run(85)
+    assert leg.ended is None
+    assert line.phone.names.count("UPDATE") >= 3
+    line.clock.run(10)
+    assert line.agent.owners[leg].ends == ["lost"]
 
 
 def test_requests_out_of_order_are_refused() -> None:

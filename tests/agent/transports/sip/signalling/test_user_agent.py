@@ -36,6 +36,7 @@ from duologue.agent.transports.sip.config import (
     SipUser,
     TransportName,
 )
+from duologue.agent.transports.sip.signalling.live_call import LiveCall
 from duologue.agent.transports.sip.user_agent import UserAgent
 
 pytestmark = pytest.mark.component
@@ -212,6 +213,25 @@ async def test_offers_are_asked_one_after_the_other_and_not_after_the_end() -> N
         others.may_answer.set()
         with pytest.raises(CallEnded):
             await call.transfer(bob.uri)
+
+
+async def test_an_offer_withdrawn_before_its_turn_is_not_asked() -> None:
+    async with desks(config(), config()) as (alice, bob):
+        owner = Owner()
+        alice.agent.dial(bob.uri, "offer", owner)
+        await wait(owner.answered)
+        [(call, others)] = bob.calls
+        assert isinstance(call, LiveCall)
+        others.may_answer.clear()
+        for sdp in ("first", "second"):
+            call.on_offer(sdp)
+            await wait(others.offered)
+            call.on_offer_withdrawn()
+        call.on_offer("third")
+        others.offered.clear()
+        others.may_answer.set()
+        await wait(others.offered)
+        assert others.heard == [("offer", "first"), ("offer", "third")]
 
 
 @pytest.mark.parametrize(("fault", "status"), [(None, 480), (NotAcceptable("no codec"), 488), (KeyError("x"), 500)])
