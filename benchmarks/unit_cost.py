@@ -71,7 +71,8 @@ class Caller:
         tokens = self._tokens
         rows = self._numbers.standard_normal((self._rows, self._hidden_size)).astype(np.float32)
         # What goes on from the answer before: all of it is in the KV but the last token.
-        pieces = [Tokens((*self._said[-1:], tokens.unit_end, tokens.unit)), Embeddings(rows, rows.tobytes()[:32])]
+        pieces: list[Piece] = [Tokens((*self._said[-1:], tokens.unit_end, tokens.unit)),
+                               Embeddings(rows, rows.tobytes()[:32])]
         self.history += pieces
         self._said = []
         return Segment(self.name, self.cached, tuple(pieces), self._sampling(), "generated")
@@ -180,6 +181,23 @@ def many_sessions(runner: Runner, config: DuplexConfig, count: int, units: int) 
     return [took for due, took in samples if due >= start + _WARM_UP * period]
 
 
+def until_it_no_longer_keeps_up(name: Name, runner: Runner, config: DuplexConfig, given: argparse.Namespace,
+                                table: Table) -> str:
+    """Double the sessions until a unit takes as long as it lasts; says where admission draws the line."""
+    period_ms, count, admitted = config.unit_ms, 1, 0
+    while count <= given.most:
+        samples = many_sessions(runner, config, count, given.units)
+        more = admits(samples, count, period_ms / 1000)
+        table.add(f"{name}, {count} sessions, one more is {'admitted' if more else 'refused'}", samples,
+                  Goal("p99", _ADMISSION.target_load * period_ms))
+        if more:
+            admitted = count
+        if np.percentile(samples, 99) > period_ms:
+            break
+        count *= 2
+    return f"admission lets more in beside {admitted} sessions, the most it does of the counts tried"
+
+
 def admits(samples: list[float], count: int, period_s: float) -> bool:
     """Whether the server would take one more beside ``count`` sessions whose units took so long."""
     headroom = Headroom(_ADMISSION, period_s)
@@ -193,7 +211,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What a unit costs, by session length and by number of sessions.")
     parser.add_argument("--runner", choices=["torch", "vllm", "both"], default="both")
     parser.add_argument("--size", choices=["tiny", "minicpmo45"], default="tiny")
-    parser.add_argument("--device", default="cpu", help="of our own runner: cpu or cuda; vLLM's is what it is built for")
+    parser.add_argument("--device", default="cpu", help="our runner's: cpu or cuda; vLLM's is what it is built for")
     parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
     parser.add_argument("--length", type=int, default=4000, help="positions the one session grows to")
     parser.add_argument("--most", type=int, default=256, help="sessions at most")
@@ -206,30 +224,18 @@ def main() -> None:
     sizes = f"{described(made.thinker)}, {given.dtype}, random weights"
     by_length = Table(f"One unit against the session's length ({sizes})")
     by_count = Table(f"One unit against the number of sessions, a unit of {period_ms} ms each ({sizes})")
-    goal = Goal("p99", _ADMISSION.target_load * period_ms)
-    line: dict[Name, int] = {}
+    limits: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
         for name in names:
             runner = build(name, given, Path(folder))
             try:
                 one_session(name, runner, made.config, given.length, by_length)
-                count = 1
-                while count <= given.most:
-                    samples = many_sessions(runner, made.config, count, given.units)
-                    more = admits(samples, count, period_ms / 1000)
-                    line[name] = max(line.get(name, 1), count + 1 if more else 0)
-                    by_count.add(f"{name}, {count} sessions, one more is {'admitted' if more else 'refused'}",
-                                 samples, goal)
-                    if np.percentile(samples, 99) > period_ms:
-                        break
-                    count *= 2
+                limits.append(f"{name}: {until_it_no_longer_keeps_up(name, runner, made.config, given, by_count)}")
             finally:
                 runner.close()
     by_length.print()
     by_count.print()
-    for name, most in line.items():
-        print(f"{name}: the admission limit (p99 within {_ADMISSION.target_load:g} of {period_ms} ms, one more counted "
-              f"in) lies at {most} sessions or more, by the counts tried.")
+    print("\n".join(limits))
 
 
 def build(name: Name, given: argparse.Namespace, folder: Path) -> Runner:
