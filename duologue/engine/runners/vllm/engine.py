@@ -11,6 +11,7 @@ import contextlib
 import os
 import socket
 import struct
+import tempfile
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
@@ -23,6 +24,8 @@ from vllm.v1.engine.exceptions import EngineDeadError
 
 from duologue.engine.runners.vllm import hidden
 from duologue.engine.runners.vllm.hidden import RowsFrame
+from duologue.engine.runners.vllm.options import VllmOptions
+from duologue.engine.runners.vllm.start import engine_args
 
 PEER_CREDENTIALS = struct.Struct("3i")
 """``struct ucred`` of SO_PEERCRED (unix(7)): process, user, group."""
@@ -95,7 +98,11 @@ class Request:
         try:
             async for output in llm.generate(self._stream(), params, name):
                 completion = output.outputs[0]
-                self._events.put(TokensEvent(self._segment, tuple(completion.token_ids), completion.finish_reason))
+                finish = completion.finish_reason
+                if finish not in (None, "stop", "length"):
+                    self._events.put(RefusedEvent(self._segment, f"vLLM ended the segment: {finish}"))
+                    return
+                self._events.put(TokensEvent(self._segment, tuple(completion.token_ids), finish))
         except EngineDeadError as error:
             self._events.put(DiedEvent(str(error)))
             return
@@ -130,7 +137,7 @@ class Events:
 class Engine:
     """The thread, and vLLM in it. Raises what vLLM raises when it cannot start."""
 
-    def __init__(self, engine_args: Any) -> None:
+    def __init__(self, options: VllmOptions) -> None:
         self.events = Events()
         self.config: Any = None
         """vLLM's ``VllmConfig``, with what it found out when it started."""
@@ -140,7 +147,7 @@ class Engine:
         self._commands: asyncio.Queue[Coroutine[Any, Any, None] | None] = asyncio.Queue()
         self._started = threading.Event()
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(engine_args,), name="vllm", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(options,), name="vllm", daemon=True)
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
@@ -172,10 +179,10 @@ class Engine:
 
     # --- in the thread --------------------------------------------------------------------------------------
 
-    def _run(self, engine_args: Any) -> None:
+    def _run(self, options: VllmOptions) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_until_complete(self._serve(engine_args))
+            self._loop.run_until_complete(self._serve(options))
         except BaseException as error:
             self._failure = error
             self.events.put(DiedEvent(f"{type(error).__name__}: {error}"))
@@ -183,8 +190,10 @@ class Engine:
             self._started.set()
             self._loop.close()
 
-    async def _serve(self, engine_args: Any) -> None:
-        self._llm = AsyncLLM.from_engine_args(engine_args)
+    async def _serve(self, options: VllmOptions) -> None:
+        # The files of vLLM's sockets are only needed until both ends have found each other, and vLLM leaves them.
+        with tempfile.TemporaryDirectory(prefix="duologue-") as sockets:
+            self._llm = AsyncLLM.from_engine_args(engine_args(options, sockets))
         try:
             # Asked for once here, so that opening a request never waits for an answer in between.
             await self._llm.get_supported_tasks()

@@ -1,29 +1,17 @@
-"""Where vLLM's worker runs: inside the engine process, which does not outlive the stage process.
-
-The engine process imports this module before anything else of its work, since what it is to execute is named here.
-"""
+"""Where vLLM's worker runs: inside the engine process, which does not outlive the stage process."""
 
 from __future__ import annotations
 
 import ctypes
-import multiprocessing
 import os
 import signal
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from vllm.v1.executor.uniproc_executor import UniProcExecutor
 
 PR_SET_PDEATHSIG = 1
 """prctl(2): the signal a process gets when the thread that started it ends."""
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the thread that started it ends, however that comes about."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
-        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
-    parent = multiprocessing.parent_process()
-    if parent is not None and os.getppid() != parent.pid:
-        os._exit(1)
 
 
 class InEngineProcess(UniProcExecutor):  # type: ignore[misc]
@@ -34,5 +22,29 @@ class InEngineProcess(UniProcExecutor):  # type: ignore[misc]
     """
 
 
-if multiprocessing.parent_process() is not None:
-    die_with_parent()
+@dataclass(frozen=True, slots=True)
+class Tie:
+    """Goes with vLLM's config (``additional_config``) to the engine process, and ties it to the stage process there.
+
+    vLLM's engine process notices the end of the one that started it only if that ends in good order.
+    """
+
+    stage_process: int
+
+    def compute_hash(self) -> str:
+        """Nothing that is compiled depends on it."""
+        return ""
+
+    def __reduce__(self) -> tuple[Callable[[int], Tie], tuple[int]]:
+        return tied, (self.stage_process,)
+
+
+def tied(stage_process: int) -> Tie:
+    """Have the kernel kill this process, if it is another, when the stage process ends, however that comes about."""
+    if os.getpid() != stage_process:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0):
+            raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
+        if os.getppid() != stage_process:
+            os._exit(1)
+    return Tie(stage_process)

@@ -19,7 +19,6 @@ from duologue.engine.runners.vllm.engine import DiedEvent, Engine, Input, Refuse
 from duologue.engine.runners.vllm.hidden import RowsFrame
 from duologue.engine.runners.vllm.inputs import engine_input, sampling_params
 from duologue.engine.runners.vllm.options import VllmOptions
-from duologue.engine.runners.vllm.start import engine_args
 
 FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH}
 
@@ -73,7 +72,7 @@ class VllmRunner:
 
     def __init__(self, options: VllmOptions) -> None:
         """Start vLLM; raises what it raises, ``ValueError`` mostly, when it cannot."""
-        self._engine = Engine(engine_args(options))
+        self._engine = Engine(options)
         config = self._engine.config
         cache = config.cache_config
         self._capacity = Capacity(
@@ -92,6 +91,11 @@ class VllmRunner:
     def capacity(self) -> Capacity:
         """What vLLM came up with."""
         return self._capacity
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """Sessions that hold KV."""
+        return frozenset(self._held)
 
     def keepable(self, session: str, positions: int) -> int:
         """All that is cached, or nothing."""

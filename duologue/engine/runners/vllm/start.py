@@ -9,18 +9,23 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 
 from duologue.engine.runners.vllm import model
-from duologue.engine.runners.vllm.executor import InEngineProcess
+from duologue.engine.runners.vllm.executor import InEngineProcess, Tie
 from duologue.engine.runners.vllm.options import VllmOptions
 
 GIB = 1 << 30
 
 
-def engine_args(options: VllmOptions) -> Any:
-    """vLLM's ``AsyncEngineArgs`` for ``options``; raises ``ValueError`` for what vLLM refuses."""
+def engine_args(options: VllmOptions, sockets: str) -> Any:
+    """vLLM's ``AsyncEngineArgs`` for ``options``, with folder ``sockets`` for the files of its sockets.
+
+    Raises ``ValueError`` for what vLLM refuses.
+    """
     model.register()
-    # The worker and the logits processor are written for the V1 model runner, which vLLM takes on a CPU anyway.
-    # There is no config field for it: this is vLLM's own switch, set for this process and the engine it starts.
+    # For these vLLM has switches of its own in the environment, and no config fields: they are set for this process
+    # and the engine it starts. The worker and the logits processor are written for the V1 model runner, which vLLM
+    # takes on a CPU anyway.
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
+    os.environ["VLLM_RPC_BASE_PATH"] = sockets
     return AsyncEngineArgs(
         model=str(options.model),
         hf_overrides={"architectures": [model.ARCHITECTURE]},
@@ -40,6 +45,7 @@ def engine_args(options: VllmOptions) -> Any:
         # With it a request that is parked or preempted while a token is in flight may lose its history.
         async_scheduling=False,
         distributed_executor_backend=InEngineProcess,
+        additional_config=Tie(os.getpid()),
         worker_cls="duologue.engine.runners.vllm.worker.Worker",
         logits_processors=["duologue.engine.runners.vllm.rules:Rules"],
         mm_processor_cache_gb=0,
