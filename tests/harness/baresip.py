@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import time
 from collections.abc import AsyncIterator
@@ -136,6 +137,10 @@ class Baresip:
         for key in keys:
             await self.command("sndcode", key)
             await asyncio.sleep(0.35)
+
+    def keys_heard(self) -> str:
+        """Keys that the other side pressed, as it told them."""
+        return "".join(re.findall(r"received event: '(.)' \(end=0\)", self.log()))
 
     async def hang_up(self) -> None:
         """Hang up."""
