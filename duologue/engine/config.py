@@ -38,7 +38,7 @@ class EdgeConfig(Strict):
     connector: Literal["local", "shm", "socket"]
     capacity: int = Field(default=64, gt=0)
     """Messages that may be on the edge for one session; its producer is held back before."""
-    ring_bytes: int | None = Field(default=None, ge=1 << 16)
+    ring_bytes: int | None = Field(default=None, ge=1 << 16, le=1 << 30)
     """Shared memory of an ``shm`` edge, for all sessions together: 4 MiB unless told. A message may be larger."""
 
     @model_validator(mode="after")

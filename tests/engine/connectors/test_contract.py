@@ -189,7 +189,7 @@ def test_closing_frees_what_either_end_has_of_a_session(edge: Edge) -> None:
         edge.producer.put(frames(n))
     edge.interrupt(1)
     edge.tell_producer()
-    for n in range(edge.capacity):
+    for _ in range(edge.capacity):
         edge.producer.pump()
         edge.consumer.receive()
     edge.producer.put(frames(4, epoch=1))
