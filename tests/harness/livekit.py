@@ -33,8 +33,6 @@ EVENTS = "oai-events"
 START_LIMIT_S = 20.0
 _FRAME = RATE // 100
 """Samples a source without a queue takes at a time."""
-_SLIP = RATE // 5
-"""Samples by which the agent's track may lie off the time of its arrival before it is laid anew."""
 
 
 @lru_cache(maxsize=1)
@@ -251,10 +249,11 @@ class RoomCaller:
     async def _listen(self, track: rtc.RemoteAudioTrack) -> None:
         stream = self._stream = rtc.AudioStream.from_track(track=track, sample_rate=RATE, num_channels=1,
                                                            frame_size_ms=20)
-        place = self._now()
+        place = None
         async for event in stream:
             piece = from_pcm(np.frombuffer(event.frame.data, np.int16))
-            if abs(self._now() - place - piece.size) > _SLIP:
+            # A stream never pauses: where its first piece belongs, all belong, however late they are read.
+            if place is None:
                 place = self._now() - piece.size
             self._track.put(place, piece)
             place += piece.size
