@@ -37,7 +37,8 @@ from tests.engine.scripted import WORD_SAMPLES, Order, pipeline, unit
 
 pytestmark = pytest.mark.component
 
-PLACEMENTS = [("all", "all", "all"), ("mind", "voice", "voice"), ("mind", "talk", "sound")]
+PLACEMENTS = [("all", "all", "all"), ("mind", "voice", "voice"), ("mind", "talk", "sound"),
+              ("mind", "~voice", "voice"), ("mind", "~talk", "~sound")]
 
 
 class Caller:
@@ -88,7 +89,7 @@ class Caller:
         return [(e.turn, e.status, e.text) for e in self.events if isinstance(e, TurnEnd)]
 
 
-@pytest.fixture(params=PLACEMENTS, ids=lambda placement: f"{len(set(placement))}_processes")
+@pytest.fixture(params=PLACEMENTS, ids="-".join)
 async def engine(request: pytest.FixtureRequest) -> AsyncIterator[Engine]:
     engine = await Engine.start(pipeline(*request.param))
     yield engine

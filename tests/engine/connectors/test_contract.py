@@ -309,5 +309,5 @@ def test_whatever_comes_late_or_twice_or_is_lost_each_message_is_filed_once_in_o
     for key, seen in filed.items():
         assert seen == put[key][:len(seen)], "out of order, twice or with a gap"
     for session in SESSIONS:
-        final = session, lives[session], epochs[session]
-        assert filed[final] == put[final], "lost"
+        key = session, lives[session], epochs[session]
+        assert filed[key] == put[key], "lost"
