@@ -10,15 +10,15 @@ from dataclasses import dataclass
 from functools import partial
 
 from duologue.engine.admission import Admission, Admitted, QueueFull
-from duologue.engine.config import PipelineConfig
+from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import SessionFailed
 from duologue.engine.pipeline import Graph
-from duologue.engine.placement import Lane, Placement
+from duologue.engine.placement import NoRoom, Placement
 from duologue.engine.session import EngineSession, Refused
 from duologue.engine.state import SessionState
 from duologue.engine.supervisor import StageProcess, stage_processes
 from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, ToWorker, session_of
-from duologue.metrics import DROPS
+from duologue.metrics import DROPS, MOVES
 
 LOG = logging.getLogger(__name__)
 
@@ -51,8 +51,7 @@ class Engine:
     def __init__(self, config: PipelineConfig) -> None:
         self.config = config
         self._graph = Graph(config)
-        self._placement = Placement([Lane((name,), 1) for name in self._graph.processes],
-                                    config.admission, config.unit_s)
+        self._placement = Placement(self._graph.lanes, config.admission, config.unit_s)
         self._admission = Admission(config.admission, lambda: self._placement.why_not() is None)
         self._sessions: dict[str, EngineSession] = {}
         self._opened_at: dict[str, float] = {}
@@ -72,6 +71,7 @@ class Engine:
             async with asyncio.TaskGroup() as group:
                 for process in engine._processes.values():
                     group.create_task(process.start())
+            engine._check_kv()
         except BaseExceptionGroup as errors:
             await engine.close()
             raise errors.exceptions[0] from None
@@ -80,16 +80,24 @@ class Engine:
             raise
         return engine
 
+    def _check_kv(self) -> None:
+        for process in self._processes.values():
+            for stage, kv in process.kv.items():
+                if kv.positions < kv.session_positions or not kv.sessions:
+                    raise ConfigError(
+                        f"stage {stage!r}: its KV cache holds {kv.positions} positions, but one session may need "
+                        f"{kv.session_positions}: give it more memory, or lower its window")
+
     def open(self, *, instructions: str = "", voice: str = "", ticket: str | None = None) -> EngineSession:
         """Open a session; raises ``Refused``. ``ticket`` is that of an earlier refusal for ``capacity``."""
         if self._draining:
             raise Refused("draining", "The server is being shut down and takes no new calls.")
-        gone = [process.name for process in self._processes.values() if process.given_up]
-        if gone:
+        why = self._placement.why_not()
+        if why is NoRoom.DOWN:
+            gone = [process.name for process in self._processes.values() if process.given_up]
             raise Refused("stage_down", f"Part of the server is down ({', '.join(gone)}); "
                                         f"calls are taken again after it was restarted.")
         now = asyncio.get_running_loop().time()
-        why = self._placement.why_not()
         answer = self._admission.ask(now, self._placement.sessions, ticket)
         if isinstance(answer, QueueFull):
             raise Refused("queue_full", "The server is full and so is its queue. Please try again later.")
@@ -132,19 +140,41 @@ class Engine:
     # --- what the stage processes do ------------------------------------------------------------------------
 
     def process_up(self, process: StageProcess) -> None:
-        """Rebuild every session in a process that runs again."""
-        for session in list(self._sessions.values()):
+        """Rebuild the sessions it serves in a process that runs again."""
+        self._placement.process_up(process.process, process.replica, process.kv)
+        for session in self._on(process):
             session.restored(process.stages)
 
     def process_down(self, process: StageProcess, detail: str) -> None:
-        """Tell every session that it lost these stages."""
-        for session in list(self._sessions.values()):
+        """Move its sessions to another replica; those for which there is none wait for it."""
+        self._placement.process_down(process.process, process.replica)
+        for session in self._on(process):
             session.lost(process.stages, detail)
+            self._move(session, process)
 
     def process_given_up(self, process: StageProcess, detail: str) -> None:
-        """End every session."""
-        for session in list(self._sessions.values()):
-            session.given_up(process.stages, detail)
+        """Move its sessions to another replica; those for which there is none end."""
+        self._placement.process_given_up(process.process, process.replica)
+        for session in self._on(process):
+            session.lost(process.stages, detail)
+            if not self._move(session, process):
+                session.given_up((), detail)
+
+    def _on(self, process: StageProcess) -> list[EngineSession]:
+        return [self._sessions[name] for name in self._placement.on(process.process, process.replica)]
+
+    def _move(self, session: EngineSession, process: StageProcess) -> bool:
+        """Rebuild a session of a dead process on another replica of its lane; False if none has room."""
+        lane = self._placement.lane(process.process)
+        stages = tuple(stage for name in lane for stage in self._graph.processes[name])
+        if not self._placement.can_move(session.id, process.process):
+            return False
+        # What works still of the old replica gives the session back; messages go by the placement.
+        session.leave(stages)
+        self._placement.move(session.id, process.process)
+        MOVES.labels(process=process.process).inc()
+        session.restored(stages)
+        return True
 
     def process_said(self, process: StageProcess, message: ToWorker | ToHub) -> None:
         """Route a message to its session."""
@@ -169,7 +199,8 @@ class Engine:
             session.given_up((), "internal fault")
 
     def _send(self, message: ToStage) -> None:
-        self._processes[self._graph.nodes[message.stage].process, 0].send(message)
+        process = self._graph.nodes[message.stage].process
+        self._processes[process, self._placement.replica(session_of(message.message), process)].send(message)
 
     def _release(self, session: EngineSession) -> None:
         opened_at = self._opened_at.pop(session.id, None)

@@ -119,20 +119,28 @@ class Placement:
         """The sessions that this replica of ``process`` serves."""
         return sorted(self._at(process, replica).sessions)
 
-    def move(self, session: str, process: str) -> bool:
-        """Give the session a working replica of the lane of ``process`` instead of its own; False if none has room.
+    def can_move(self, session: str, process: str) -> bool:
+        """Whether another replica of the lane of ``process`` works and has room for the session.
 
         A session that is already being served is not turned away for want of time, only for want of KV.
         """
-        lane = self._lane_of[process]
-        present = self._places[session][lane]
-        index, _ = self._best(lane, moving=True)
-        if index is None or index == present or self._replicas[lane][index].down:
-            return False
-        self._leave(session, lane, present)
+        return self._other(session, process) is not None
+
+    def move(self, session: str, process: str) -> None:
+        """Give the session that replica instead of its own; raises ``ValueError`` when it cannot move."""
+        lane, index = self._lane_of[process], self._other(session, process)
+        if index is None:
+            raise ValueError("no other replica has room")
+        self._leave(session, lane, self._places[session][lane])
         self._enter(session, lane, index)
         self._places[session][lane] = index
-        return True
+
+    def _other(self, session: str, process: str) -> int | None:
+        lane = self._lane_of[process]
+        index, _ = self._best(lane, moving=True)
+        if index is None or index == self._places[session][lane] or self._replicas[lane][index].down:
+            return None
+        return index
 
     def lane(self, process: str) -> tuple[str, ...]:
         """The processes that move together with ``process``."""

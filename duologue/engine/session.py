@@ -118,6 +118,11 @@ class EngineSession:
         self._state.lost(stages, detail)
         self._settle()
 
+    def leave(self, stages: tuple[str, ...]) -> None:
+        """Give back what these stages hold of the session, which is about to be rebuilt elsewhere."""
+        self._state.leave(stages)
+        self._settle()
+
     def restored(self, stages: tuple[str, ...]) -> None:
         """Note that a process with these stages runs again."""
         self._state.restored(stages)

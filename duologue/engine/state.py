@@ -221,6 +221,11 @@ class SessionState:
         for stage in stages:
             self._emit(Health(stage, up=False, detail=detail))
 
+    def leave(self, stages: Iterable[str]) -> None:
+        """Close the session in these stages: it is about to be rebuilt elsewhere."""
+        for stage in stages:
+            self._send(stage, Close(self.session))
+
     def restored(self, stages: Iterable[str]) -> None:
         """Rebuild the session in these stages, whose process runs again."""
         if self.over:
