@@ -54,6 +54,12 @@ class Switchboard:
         """The one pipeline that is served."""
         return (self._engine.config.name,)
 
+    @property
+    def has_room(self) -> bool:
+        """Whether a caller would be taken at once: there is room, and nobody waits for it."""
+        load = self._engine.load()
+        return load.has_room and not load.waiting
+
     def add(self, door: Door) -> None:
         """Count ``door`` among the parts of the server, and close it with them."""
         self._doors.append(door)

@@ -48,7 +48,7 @@ def add_call(command: argparse.ArgumentParser, default_config: str) -> None:
 
 async def open_door(config: SipConfig, board: Switchboard) -> SipDoor:
     """Open the door and count it among the server's parts. Raises ``ConfigError``."""
-    door = SipDoor(config, board.take)
+    door = SipDoor(config, board)
     try:
         await door.open()
     except (OSError, ValueError) as fault:

@@ -18,6 +18,7 @@ from duologue.agent.transports.sip.media.udp_ports import NoPorts
 from duologue.agent.transports.sip.transport import SipTransport
 from duologue.agent.transports.sip.user_agent import UserAgent
 from duologue.engine import Refused
+from duologue.metrics import REFUSALS
 
 _ASK_AGAIN_S = 1.0
 """How often a caller who hears it ring is tried again; a place in the queue lasts ten seconds without."""
@@ -29,10 +30,14 @@ for another."""
 _log = EventLog(__name__)
 
 
-class Takes(Protocol):
-    """What makes calls: ``Switchboard.take``."""
+class Board(Protocol):
+    """What a door needs of the switchboard."""
 
-    async def __call__(self, call_id: str, make_transport: MakeTransport, *,
+    @property
+    def has_room(self) -> bool:
+        """Whether a caller would be taken at once."""
+
+    async def take(self, call_id: str, make_transport: MakeTransport, *,
                        wishes: Mapping[str, Any] | None = None, ticket: str | None = None) -> Call:
         """Make a call. Raises ``Refused``."""
 
@@ -40,9 +45,9 @@ class Takes(Protocol):
 class SipDoor:
     """One SIP endpoint in front of a switchboard."""
 
-    def __init__(self, config: SipConfig, take: Takes) -> None:
+    def __init__(self, config: SipConfig, board: Board) -> None:
         self._config = config
-        self._take = take
+        self._board = board
         self._agent = UserAgent(config, self._on_invite)
         self._open = False
 
@@ -95,12 +100,17 @@ class SipDoor:
                 raise
             return transport
 
-        call = await self._take(call_id, bring_up)
+        call = await self._board.take(call_id, bring_up)
         assert transport is not None
         transport.begin()
         return call
 
     async def _on_invite(self, leg: SipCall) -> None:
+        if not self._config.media.queue_s and not self._board.has_room:
+            # Not even asked: a place in the queue that nobody comes back for would keep others out for a while.
+            REFUSALS.labels(reason="capacity").inc()
+            leg.refuse(486, retry_after_s=self._config.limits.retry_after_s)
+            return
         ticket: str | None = None
         until = asyncio.get_running_loop().time() + self._config.media.queue_s
         while True:
@@ -137,7 +147,7 @@ class SipDoor:
                 raise
             return transport
 
-        await self._take(leg.id, bring_up, ticket=ticket)
+        await self._board.take(leg.id, bring_up, ticket=ticket)
         assert transport is not None
         transport.begin()
 

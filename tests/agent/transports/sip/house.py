@@ -26,6 +26,7 @@ class House(Recorder):
         self.port = free_port()
         self.calls: list[tuple[SipTransport, CallMedia]] = []
         self.refuse: Refused | None = None
+        self.has_room = True
         self.asked: list[str | None] = []
         self._make = make
 
@@ -63,7 +64,7 @@ async def house(make: Callable[[], CallMedia] = RecordingCall, *, users: bool = 
     config = SipConfig.model_validate({
         "listen": [{"port": made.port}], "users": [{"name": "alice", "password": "sesame"}] if users else [],
         "media": {"ports": (25_000, 29_999), **media}})
-    door = SipDoor(config, made.take)
+    door = SipDoor(config, made)
     await door.open()
     try:
         yield made, door
