@@ -15,7 +15,7 @@ from duologue.agent.recording.recorder import Recorder
 from duologue.agent.transports.base import CallMedia, Telephone, Transport
 from duologue.agent.transports.sdp import read_offer
 from duologue.agent.transports.webrtc import WebRtcTransport, check_media
-from duologue.engine import Engine, Refused
+from duologue.engine import Engine, ProcessHealth, Refused
 
 MakeTransport = Callable[[CallMedia], Awaitable[Transport]]
 """Brings up what carries a call's media. Whatever it raises, it leaves nothing behind; until it has returned, it tells
@@ -127,8 +127,14 @@ class Switchboard:
 
     def health(self) -> Mapping[str, PartHealth]:
         """Every stage and every door by its name, and whether a browser could be answered at all."""
-        parts = {stage: PartHealth(process.up, process.detail)
-                 for process in self._engine.health().values() for stage in process.stages}
+        replicas: dict[str, list[ProcessHealth]] = {}
+        for process in self._engine.health().values():
+            for stage in process.stages:
+                replicas.setdefault(stage, []).append(process)
+        # A stage works while one of its replicas does.
+        parts = {stage: PartHealth(any(process.up for process in processes),
+                                   "; ".join(process.detail for process in processes if process.detail))
+                 for stage, processes in replicas.items()}
         fault = check_media()
         return {**parts, **{door.name: door.health() for door in self._doors}, "media": PartHealth(not fault, fault)}
 

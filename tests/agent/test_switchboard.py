@@ -14,7 +14,7 @@ from duologue.agent.http.host import PartHealth
 from duologue.agent.switchboard import Switchboard
 from duologue.agent.transports.base import CallMedia, Transport
 from duologue.agent.transports.sdp import BadOffer
-from duologue.engine import Engine, Refused
+from duologue.engine import Engine, ProcessHealth, Refused
 from tests.agent.test_call import PIPELINE, FakeTransport, ScriptedSession
 
 pytestmark = pytest.mark.component
@@ -29,6 +29,7 @@ class FakeEngine:
         self.sessions: list[ScriptedSession] = []
         self.instructions: list[str] = []
         self.refusal: Refused | None = None
+        self.processes: dict[str, ProcessHealth] = {}
 
     def open(self, *, instructions: str = "", ticket: str | None = None) -> ScriptedSession:
         if self.refusal is not None:
@@ -37,8 +38,8 @@ class FakeEngine:
         self.sessions.append(ScriptedSession())
         return self.sessions[-1]
 
-    def health(self) -> Mapping[str, object]:
-        return {}
+    def health(self) -> Mapping[str, ProcessHealth]:
+        return self.processes
 
     async def drain(self) -> None:
         await asyncio.sleep(0)
@@ -185,3 +186,13 @@ async def test_a_door_is_a_part_of_the_server_and_is_closed_after_its_calls() ->
     await board.close()
     await draining
     assert order == ["drain", "call", "gate"]
+
+
+def test_a_stage_works_while_one_of_its_replicas_does() -> None:
+    engine = FakeEngine()
+    board = board_of(engine)
+    engine.processes = {"voice/0": ProcessHealth(False, ("talker", "codec"), "signal SIGKILL", None),
+                        "voice/1": ProcessHealth(True, ("talker", "codec"), "", 7)}
+    assert board.health()["talker"] == PartHealth(True, "signal SIGKILL")
+    engine.processes["voice/1"] = ProcessHealth(False, ("talker", "codec"), "starting", None)
+    assert board.health()["codec"] == PartHealth(False, "signal SIGKILL; starting")
