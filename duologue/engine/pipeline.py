@@ -68,11 +68,10 @@ class Graph:
         lanes = [[name] for name in self.processes]
         for node in self.nodes.values():
             if node.shared and node.successor:
-                one, other = (next(lane for lane in lanes if process in lane)
-                              for process in (node.process, self.nodes[node.successor].process))
-                if one is not other:
-                    lanes.remove(other)
-                    one += other
+                ends = (node.process, self.nodes[node.successor].process)
+                joined = [lane for lane in lanes if not set(ends).isdisjoint(lane)]
+                joined[0][:] = dict.fromkeys(process for lane in joined for process in lane)
+                lanes = [lane for lane in lanes if lane not in joined[1:]]
         return tuple(Lane(tuple(lane), self.replicas[lane[0]]) for lane in lanes)
 
     def source(self, stage: str) -> str:
