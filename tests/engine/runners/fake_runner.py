@@ -56,6 +56,8 @@ def choose(state: int, sampling: Sampling, made: int, vocabulary: int) -> int:
         return sampling.at_budget
     allowed = sampling.first if sampling.first and not made else range(vocabulary)
     candidates = [id for id in allowed if id not in sampling.forbidden]
+    # A bias is so many more tickets in the lottery.
+    candidates += [id for id, bias in sampling.bias for _ in range(int(bias)) if id in candidates]
     return candidates[zlib.crc32(b"%d" % sampling.seed, state) % len(candidates)]
 
 

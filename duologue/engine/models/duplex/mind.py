@@ -265,10 +265,10 @@ class Mind:
         for number, reply in self._replies.items():
             if number in cut:
                 self._cut(reply, len(cut[number]))
-            elif reply.epoch < epoch and not known(number):
+            elif reply.epoch < epoch and reply.text.text and not known(number):
                 self._cut(reply, 0)
             elif reply is ended:
-                # It has failed further on, where it was not to be cut: nobody waits for more of it.
+                # It is without a word so far; or it has failed further on, and nobody waits for more of it.
                 self._cut(reply, len(reply.text.text))
 
     def _cut(self, reply: _Reply, heard: int) -> None:
