@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from sipmessage import URI, CSeq, Parameters, Request, Response
@@ -100,10 +101,11 @@ class Dialog:
         return True
 
     def refresh_target(self, message: Request | Response) -> None:
-        """Take the new Contact of a re-INVITE or UPDATE, or of its 2xx."""
-        contacts = split_list(message.headers.getlist("Contact"))
-        if len(contacts) == 1 and contacts[0] != "*":
-            self.target = read_address(contacts[0]).uri
+        """Take the new Contact of a re-INVITE or UPDATE, or of its 2xx; one that cannot be read changes nothing."""
+        with suppress(ValueError):
+            contacts = split_list(message.headers.getlist("Contact"))
+            if len(contacts) == 1:
+                self.target = read_address(contacts[0]).uri
 
 
 def hop_to(uri: URI, fallback: TransportName = "udp") -> Hop:

@@ -318,6 +318,8 @@ class Endpoint:
         if source.reliable and hop.transport == source.transport and self.network.is_connected(source) and (
                 not dialog.route_set or hop.host == source.host):
             return source
+        if not dialog.route_set and _is_public(source.host) and not _is_public(hop.host):
+            return source  # a phone behind NAT names its address at home
         return replace(hop, local=source.local) if hop.transport == source.transport else hop
 
     def local_of(self, hop: Hop) -> Hop:
@@ -370,6 +372,14 @@ class Endpoint:
     def caller_of(self, local: Local) -> URI:
         """Whom calls out come from where there is no provider."""
         return URI(scheme="sip", user="duologue", host=local.host)
+
+
+def _is_public(host: str) -> bool:
+    """Whether a host may be reached from anywhere; a name is taken at its word."""
+    try:
+        return ip_address(host).is_global
+    except ValueError:
+        return True
 
 
 def _with(request: Request, name: str, value: str) -> Request:

@@ -13,7 +13,7 @@ from duologue.agent.transports.sip.signalling.digest import DigestClient
 from duologue.agent.transports.sip.signalling.leg import ALLOW, SUPPORTED, Leg
 from duologue.agent.transports.sip.signalling.transaction_layer import ClientTransaction
 from duologue.agent.transports.sip.signalling.transactions import GIVE_UP
-from duologue.agent.transports.sip.signalling.wire import Hop, listed, new_token, sdp_of, set_sdp, tag_of
+from duologue.agent.transports.sip.signalling.wire import Hop, listed, new_token, sdp_of, seconds_in, set_sdp, tag_of
 
 if TYPE_CHECKING:
     from duologue.agent.transports.sip.signalling.endpoint import Endpoint
@@ -49,7 +49,9 @@ class OutgoingLeg(Leg):
         self._give_up = self.clock.call_at(self.clock.time() + self.config.ring_timeout_s, self._too_late)
 
     def start(self) -> None:
-        """Send the INVITE."""
+        """Send the INVITE, unless it was given up already."""
+        if self.ended is not None:
+            return
         self.endpoint.ask(self._build, self._hop, self._responded, self.digest, self._sent,
                           lambda: self.ended is None)
 
@@ -136,10 +138,10 @@ class OutgoingLeg(Leg):
         self.answered_with(sdp_of(response) or self._early.get(tag))
 
     def _longer_session(self, response: Response) -> bool:
-        least = response.headers.get("Min-SE") or ""
-        if not least.isdigit() or int(least) <= self._min_se:
+        least = seconds_in(response, "Min-SE")
+        if least is None or least <= self._min_se:
             return False
-        self._min_se = int(least)
+        self._min_se = least
         return True
 
     def _cancel(self) -> None:

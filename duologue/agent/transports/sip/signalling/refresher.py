@@ -11,6 +11,7 @@ from duologue.agent.transports.sip.calls import CallEnded, OfferRefused
 from duologue.agent.transports.sip.signalling import session_timer
 from duologue.agent.transports.sip.signalling.session_timer import Role, SessionTimer
 from duologue.agent.transports.sip.signalling.transaction_layer import Timer
+from duologue.agent.transports.sip.signalling.wire import seconds_in
 
 if TYPE_CHECKING:
     from duologue.agent.transports.sip.signalling.leg import Leg
@@ -68,9 +69,8 @@ class Refresher:
             self.agreed(session_timer.accept(response), "uac")
         elif response.code in (408, 481):
             self._leg.lost()
-        elif response.code == 422 and (response.headers.get("Min-SE") or "").isdigit() and \
-                int(response.headers["Min-SE"]) > self._min_se:
-            self._min_se = int(response.headers["Min-SE"])
+        elif response.code == 422 and (seconds_in(response, "Min-SE") or 0) > self._min_se:
+            self._min_se = seconds_in(response, "Min-SE") or 0
             self._refresh()
         else:
             if response.code in (405, 501):

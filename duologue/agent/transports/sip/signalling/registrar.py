@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sipmessage import URI, Request, Response
@@ -79,7 +80,7 @@ class Registrar:
         for contact in contacts:
             address = read_address(contact)
             text = address.parameters.get("expires") or default
-            seconds = int(text) if text.strip().isdigit() and len(text) < 12 else MAX_EXPIRES_S
+            seconds = int(text) if re.fullmatch(r"\s*[0-9]{1,10}\s*", text) else MAX_EXPIRES_S
             if 0 < seconds < MIN_EXPIRES_S:
                 return reply(request, 423, headers={"Min-Expires": str(MIN_EXPIRES_S)})
             if address.uri.scheme == "tel" or not address.uri.host:

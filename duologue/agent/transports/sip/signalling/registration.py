@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import TYPE_CHECKING
 
 from sipmessage import URI, CSeq, Request, Response
@@ -15,7 +16,7 @@ from duologue.agent.transports.sip.signalling.digest import DigestClient
 from duologue.agent.transports.sip.signalling.framing import PING
 from duologue.agent.transports.sip.signalling.grammar import read_address, read_uri, split_list
 from duologue.agent.transports.sip.signalling.transaction_layer import Timer
-from duologue.agent.transports.sip.signalling.wire import Hop, new_token
+from duologue.agent.transports.sip.signalling.wire import Hop, new_token, seconds_in
 
 if TYPE_CHECKING:
     from duologue.agent.transports.sip.signalling.endpoint import Endpoint
@@ -94,9 +95,9 @@ class Registration:
         if response.code < 300:
             self._registered(self._granted(response))
             return
-        least = response.headers.get("Min-Expires") or ""
-        if response.code == 423 and least.isdigit() and self._expires_s < int(least) < 1 << 31:
-            self._expires_s = int(least)
+        least = seconds_in(response, "Min-Expires")
+        if response.code == 423 and least is not None and self._expires_s < least:
+            self._expires_s = least
             self.start()
             return
         self._failed(response)
@@ -113,9 +114,7 @@ class Registration:
     def _failed(self, response: Response) -> None:
         self.active = False
         pause = min(BACKOFF_S * 2 ** self._failures, MAX_BACKOFF_S) * random.uniform(0.5, 1.0)
-        after = (response.headers.get("Retry-After") or "").partition(";")[0].partition("(")[0].strip()
-        if after.isdigit():
-            pause = max(pause, min(float(after), MAX_BACKOFF_S))
+        pause = max(pause, min(seconds_in(response, "Retry-After") or 0, MAX_BACKOFF_S))
         self._failures = min(self._failures + 1, 10)
         _log.warning("sip_registration_failed", registrar=self.registrar.host, status=response.code,
                      phrase=response.phrase, again_s=round(pause))
@@ -131,10 +130,9 @@ class Registration:
                 continue
             expires = address.parameters.get("expires") or ""
             if (address.uri.user, address.uri.host, address.uri.port) == (ours.user, ours.host, ours.port) \
-                    and expires.isdigit():
+                    and re.fullmatch(r"[0-9]{1,9}", expires):
                 return max(1, int(expires))
-        expires = response.headers.get("Expires") or ""
-        return max(1, int(expires)) if expires.isdigit() else self._expires_s
+        return max(1, seconds_in(response, "Expires") or self._expires_s)
 
     def _again(self, pause_s: float) -> None:
         if self._timer is not None:

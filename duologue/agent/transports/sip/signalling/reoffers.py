@@ -18,7 +18,7 @@ from duologue.agent.transports.sip.calls import CallEnded, OfferRefused
 from duologue.agent.transports.sip.signalling import session_timer
 from duologue.agent.transports.sip.signalling.transaction_layer import ClientTransaction, ServerTransaction, Timer
 from duologue.agent.transports.sip.signalling.transactions import GIVE_UP, T1, T2
-from duologue.agent.transports.sip.signalling.wire import plain, reply, sdp_of, set_sdp
+from duologue.agent.transports.sip.signalling.wire import plain, reply, sdp_of, seconds_in, set_sdp
 
 if TYPE_CHECKING:
     from duologue.agent.transports.sip.signalling.leg import Leg
@@ -97,6 +97,9 @@ class Reoffers:
     def receive(self, transaction: ServerTransaction) -> None:
         """Take a re-INVITE or UPDATE."""
         leg, request = self._leg, transaction.request
+        if request.method == "UPDATE" and leg.confirmed and sdp_of(request) is None:
+            self._refresh(transaction)
+            return
         if self._theirs is not None:
             transaction.respond(reply(request, 500, "An Offer Is Being Answered",
                                       headers={"Retry-After": str(random.randint(1, 10))}))
@@ -108,16 +111,20 @@ class Reoffers:
         if agreed is None:
             return
         sdp = sdp_of(request)
-        if request.method == "UPDATE" and sdp is None:
-            leg.dialog.refresh_target(request)
-            transaction.respond(leg.acceptance(request, agreed, None))
-            leg.refresher.agreed(agreed, "uas")
-            return
         self._theirs = theirs = _Theirs(transaction, agreed, sdp is None)
         if request.method == "INVITE":
             transaction.respond(reply(request, 100))
             transaction.on_cancel = lambda: self._cancelled(theirs)
         leg.tell(lambda: leg.listener.on_offer(sdp or ""))
+
+    def _refresh(self, transaction: ServerTransaction) -> None:
+        """Take an UPDATE that only keeps the session alive: it is no offer and waits for none."""
+        leg, request = self._leg, transaction.request
+        agreed = leg.agree_timer(transaction)
+        if agreed is not None:
+            leg.dialog.refresh_target(request)
+            transaction.respond(leg.acceptance(request, agreed, None))
+            leg.refresher.agreed(agreed, "uas")
 
     def accept(self, sdp: str) -> None:
         """Answer the offer that is being answered; nothing if it was withdrawn."""
@@ -234,10 +241,10 @@ class Reoffers:
         ours.tries += 1
         pause = 0.0
         if response.code == 422:
-            least = response.headers.get("Min-SE") or ""
-            if not least.isdigit() or int(least) <= ours.min_se:
+            least = seconds_in(response, "Min-SE")
+            if least is None or least <= ours.min_se:
                 return False
-            ours.min_se = int(least)
+            ours.min_se = least
         else:
             pause = random.uniform(2.1, 4.0) if self._leg.owns_call_id else random.uniform(0.0, 2.0)
         self._retry = self._leg.clock.call_at(self._leg.clock.time() + pause, self._retry_now)

@@ -188,7 +188,7 @@ def tag_of(message: Message, header: str) -> str:
 
 def listed(message: Message, header: str) -> list[str]:
     """The elements of a header that holds tokens, such as Require, Supported or Allow."""
-    return split_list(message.headers.getlist(header))
+    return [token.strip() for value in message.headers.getlist(header) for token in value.split(",") if token.strip()]
 
 
 def media_type(message: Message) -> str:
@@ -201,6 +201,12 @@ def sdp_of(message: Message) -> str | None:
     if media_type(message) != "application/sdp" or not message.body:
         return None
     return message.body.decode(errors="replace")
+
+
+def seconds_in(message: Message, header: str) -> int | None:
+    """The whole number that a header begins with; None if there is none."""
+    found = re.match(r"[ \t]*([0-9]{1,9})(?![0-9])", message.headers.get(header) or "")
+    return int(found[1]) if found is not None else None
 
 
 def new_token() -> str:

@@ -13,6 +13,7 @@ from duologue.agent.transports.sip.config import SipConfig, SipSessionTimers, Si
 from duologue.agent.transports.sip.signalling.digest import DigestClient
 from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
 from duologue.agent.transports.sip.signalling.leg_out import OutgoingLeg
+from duologue.agent.transports.sip.signalling.wire import Hop
 from tests.agent.transports.sip.signalling.virtual import Agent, Network, VirtualClock
 
 Outcome = str | OfferRefused | CallEnded
@@ -337,6 +338,48 @@ def test_a_call_whose_other_end_is_gone_ends_by_the_session_timer_on_both_sides(
     assert pair.alice.owners[call].ends == ["lost"]
     assert pair.bob.owners[other].ends == ["lost"]
     pair.settle()
+    assert pair.alice.idle
+    assert pair.bob.idle
+
+
+def test_a_call_given_up_before_it_was_sent_is_not_sent() -> None:
+    pair = Pair()
+    leg = OutgoingLeg(pair.alice.endpoint, pair.alice.endpoint.caller_of(pair.bob.endpoint.locals[0]),
+                      pair.alice.endpoint.caller_of(pair.alice.endpoint.locals[0]), Hop("udp", "127.0.0.1", 2), "offer",
+                      None)
+    owner = pair.alice.own(leg)
+    leg.hang_up()
+    leg.start()
+    pair.clock.run(1)
+    assert pair.network.sent(1) == []
+    assert owner.ends == ["closed"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data())
+def test_damaged_messages_harm_nobody(data: st.DataObject) -> None:
+    pair = Pair(SipConfig(ring_timeout_s=60, session_timers=SipSessionTimers(expires_s=90)))
+    random = data.draw(st.randoms(use_true_random=False))
+
+    def damage(message: bytes) -> bytes:
+        damaged = bytearray(message)
+        for _ in range(random.choice([0, 0, 1, 1, 2, 8])):
+            place = random.randrange(len(damaged))
+            damaged[place:place + random.choice([0, 1, 1, 5])] = random.choice(
+                [b"", b"\r\n", b'"', b"<", b";", b":", b"0", b"9", b"\xc2\xb2", b"tag=", b"x"])
+        return bytes(damaged)
+
+    pair.network.damage = damage
+    call = pair.alice.dial(2)
+    pair.clock.run(3)
+    call.reoffers.offer("hold", lambda _outcome: None)
+    pair.clock.run(60)
+    pair.network.damage = lambda message: message
+    for leg in (call, *pair.bob.incoming):
+        leg.hang_up()
+    pair.clock.run(200)
+    for owner in (*pair.alice.owners.values(), *pair.bob.owners.values()):
+        assert len(owner.ends) == 1
     assert pair.alice.idle
     assert pair.bob.idle
 

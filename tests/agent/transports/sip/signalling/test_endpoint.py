@@ -460,6 +460,32 @@ def test_a_contact_that_cannot_be_reached_does_no_harm() -> None:
     assert line.phone.names[-1] == "BYE"
 
 
+@pytest.mark.parametrize(("source", "port"), [("8.8.8.8", 7), ("192.168.1.9", 9)])
+def test_a_phone_behind_nat_is_answered_where_it_speaks_from(source: str, port: int) -> None:
+    line = Line()
+    home = Phone(line.network, 9, 2)
+    line.phone.own = Hop("udp", source, 7)
+    line.phone.send("INVITE sip:x@127.0.0.1:2 SIP/2.0\nVia: SIP/2.0/UDP 192.168.1.5:9;branch=z9hG4bK1;rport\n"
+                    "From: <sip:a@b>;tag=1\nTo: <sip:x@127.0.0.1>\nCall-ID: c1\nCSeq: 1 INVITE\n"
+                    "Contact: <sip:a@192.168.1.5:9>\n\n")
+    line.clock.run(0.05)
+    [leg] = line.agent.incoming
+    line.phone.request("ACK", branch="ack", to_tag=leg.dialog.local_tag, from_tag="1", body="answer")
+    line.clock.run(0.05)
+    leg.hang_up()
+    line.clock.run(0.05)
+    assert (line.phone if port == 7 else home).names[-1] == "BYE"
+
+
+def test_a_refresh_is_taken_while_our_offer_is_out() -> None:
+    line = Line()
+    leg, tag = line.call()
+    leg.reoffers.offer("hold", lambda _outcome: None)
+    line.clock.run(0.05)
+    assert line.ask("UPDATE", cseq=2, to_tag=tag).code == 200
+    assert line.ask("UPDATE", cseq=3, to_tag=tag, body="offer").code == 491
+
+
 def test_a_draining_endpoint_takes_no_new_call_and_keeps_the_old() -> None:
     line = Line()
     leg, tag = line.call()

@@ -5,7 +5,9 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 
 from sipmessage import URI, Request, Response
 
@@ -16,7 +18,7 @@ from duologue.agent.transports.sip.signalling.endpoint import Endpoint, Local
 from duologue.agent.transports.sip.signalling.leg import Leg
 from duologue.agent.transports.sip.signalling.leg_in import IncomingLeg
 from duologue.agent.transports.sip.signalling.leg_out import OutgoingLeg
-from duologue.agent.transports.sip.signalling.wire import Hop, read_message
+from duologue.agent.transports.sip.signalling.wire import Hop, Malformed, read_message
 
 
 class VirtualTimer:
@@ -74,15 +76,17 @@ class Network:
     def __init__(self, clock: VirtualClock) -> None:
         self.clock = clock
         self.fate: Fate = prompt
+        self.damage: Callable[[bytes], bytes] = lambda data: data
         self.receivers: dict[int, Callable[[bytes, Hop], None]] = {}
         self.seen: list[tuple[int, int, Request | Response]] = []
         """(from, to, message) of everything that was sent, lost or not."""
 
     def carry(self, data: bytes, sender: Hop, to: int) -> None:
-        if data.strip():
+        with suppress(Malformed):  # keep-alives, and answers to what was damaged on the way
             self.seen.append((sender.port, to, read_message(data)))
         for delay in self.fate(data):
-            self.clock.call_at(self.clock.now + delay, lambda: self._arrive(data, sender, to))
+            arriving = self.damage(data)
+            self.clock.call_at(self.clock.now + delay, partial(self._arrive, arriving, sender, to))
 
     def _arrive(self, data: bytes, sender: Hop, to: int) -> None:
         receiver = self.receivers.get(to)
