@@ -432,11 +432,11 @@ ACTIONS = st.one_of(
 )
 
 
-@settings(max_examples=500, deadline=None, derandomize=True)
-@given(placement=st.sampled_from(PLACEMENTS), actions=st.lists(ACTIONS, max_size=60))
+@settings(max_examples=700, deadline=None, derandomize=True)
+@given(placement=st.sampled_from(PLACEMENTS), overlap=st.booleans(), actions=st.lists(ACTIONS, max_size=60))
 def test_whatever_the_order_of_things_the_rules_hold(
-        placement: tuple[str, str, str], actions: list[tuple[str, int]]) -> None:
-    sim = Simulation(pipeline(*placement))
+        placement: tuple[str, str, str], overlap: bool, actions: list[tuple[str, int]]) -> None:
+    sim = Simulation(pipeline(*placement, async_chunk=overlap))
     heard: dict[int, str] = {}
     least_epoch: list[int] = []
 
