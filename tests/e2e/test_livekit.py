@@ -57,6 +57,7 @@ async def test_a_browser_with_livekits_own_client_interrupts_too(tmp_path: Path)
     microphone = spoken()
     async with livekit_server(tmp_path) as server, worker(tmp_path, server) as duologue:
         async with room_page(server, "browser", microphone) as call:
+            await call.until(lambda recording: bool(recording.of_type("session.created")), "a session")
             await call.tell(OURS)
             so_far = await call.until_sample(microphone.length + 2 * RATE)
             last = (await asyncio.to_thread(so_far.said, microphone))[-1]

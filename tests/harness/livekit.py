@@ -6,12 +6,10 @@ import asyncio
 import json
 import signal
 import socket
-import subprocess
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +19,7 @@ import yaml
 from livekit import api, rtc
 from livekit.protocol.agent_dispatch import RoomAgentDispatch
 
+from tests.harness.go_tool import go_tool
 from tests.harness.microphone import Microphone, speak
 from tests.harness.recording import ChannelEvent, Recording, Track
 from tests.harness.server import LAST_WORDS, free_port
@@ -33,13 +32,6 @@ EVENTS = "oai-events"
 START_LIMIT_S = 20.0
 _FRAME = RATE // 100
 """Samples a source without a queue takes at a time."""
-
-
-@lru_cache(maxsize=1)
-def server_program() -> str:
-    """Where the LiveKit server lies; built if there is none (see the script)."""
-    script = Path(__file__).parents[2] / "scripts" / "livekit-server.sh"
-    return subprocess.run(["sh", str(script)], check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
 
 
 def free_udp_port() -> int:
@@ -76,7 +68,7 @@ class LiveKitProcess:
         """Start it and wait until it answers. Raises ``RuntimeError`` with its last words if it does not."""
         with self.log_path.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                server_program(), "--config", str(self._config), stdout=log, stderr=log,
+                go_tool("livekit-server"), "--config", str(self._config), stdout=log, stderr=log,
                 stdin=asyncio.subprocess.DEVNULL)
         deadline = time.monotonic() + START_LIMIT_S
         while not await self._answers():
