@@ -1,7 +1,7 @@
-"""CPU of the media path alone, ours beside stock aiortc: ``python -m benchmarks.media_cost``.
+"""CPU of the media path alone, door by door, WebRTC's beside stock aiortc's: ``python -m benchmarks.media_cost``.
 
 The server echoes and does nothing else; it has one core to itself. The callers are in another process and send
-ready Opus packets, so that only the server's work is measured: /proc/PID/task/*/schedstat, every second.
+ready packets, so that only the server's work is measured: /proc/PID/task/*/schedstat, every second.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from collections import deque
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from fractions import Fraction
 from pathlib import Path
@@ -26,13 +27,17 @@ from av import AudioFrame, AudioResampler
 
 from benchmarks.echo_server import EchoMedia
 from benchmarks.report import Goal, Table
+from benchmarks.telephones import Phone, caller, open_echo, packets_of
+from duologue.agent.transports.sip.media.negotiation import CodecName
 from duologue.agent.transports.webrtc import WebRtcTransport
 from duologue.engine import INPUT_RATE, Pcm
 from tests.agent.transports.peer import Peer, encoded
 from tests.harness.microphone import speak
 from tests.harness.sound import RATE, resample, to_pcm
 
-Mode = Literal["ours", "stock"]
+Mode = Literal["webrtc", "stock", "pcmu", "opus"]
+MODES: dict[Mode, str] = {"webrtc": "WebRTC", "stock": "WebRTC by stock aiortc", "pcmu": "SIP, PCMU",
+                          "opus": "SIP, Opus"}
 
 GOAL_MS = 20.0
 """CPU in milliseconds per second of audio per call that the media path may take."""
@@ -99,10 +104,13 @@ async def _answer_ours(offer: str, kept: deque[object]) -> str:
 async def serve(mode: Mode) -> None:
     """Answer calls on one core until the process is ended; prints the port."""
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    if mode in ("pcmu", "opus"):
+        print(await open_echo(), flush=True)
+        await asyncio.Event().wait()
     kept: deque[object] = deque()  # what must not be collected while it runs
 
     async def call(request: web.Request) -> web.Response:
-        answer = _answer_ours if mode == "ours" else _answer_stock
+        answer = _answer_ours if mode == "webrtc" else _answer_stock
         return web.Response(text=await answer(await request.text(), kept), content_type="application/sdp")
 
     app = web.Application()
@@ -117,26 +125,45 @@ async def serve(mode: Mode) -> None:
 # --- the callers ----------------------------------------------------------------------------------------------
 
 
-async def call_all(url: str, calls: int, seconds: int) -> None:
+async def call_all(mode: Mode, port: int, calls: int, seconds: int) -> None:
     """Make ``calls`` calls that talk; prints "talking", then every second the packets that came back in it."""
     speech = to_pcm(resample(speak(_STORY), RATE, INPUT_RATE))
-    packets = encoded(np.resize(speech, (_WARM_UP_S + seconds + 5) * INPUT_RATE))
+    sound = np.resize(speech, (_WARM_UP_S + seconds + 5) * INPUT_RATE)
+    if mode == "pcmu" or mode == "opus":
+        got = await _phones(mode, port, calls, sound)
+    else:
+        got = await _browsers(port, calls, sound)
+    print("talking", flush=True)
+    before = got()
+    for _ in range(_WARM_UP_S + seconds):
+        await asyncio.sleep(1)
+        now = got()
+        print(now - before, flush=True)
+        before = now
+
+
+async def _browsers(port: int, calls: int, sound: Pcm) -> Callable[[], int]:
+    packets = encoded(sound)
     peers = [Peer(packets) for _ in range(calls)]
     async with aiohttp.ClientSession() as http:
         for peer in peers:
-            async with http.post(url + _SIGNALLING, data=(await peer.offer()).encode()) as response:
+            url = f"http://127.0.0.1:{port}{_SIGNALLING}"
+            async with http.post(url, data=(await peer.offer()).encode()) as response:
                 await peer.answered(await response.text())
     for peer in peers:
         await peer.packets(1)
         peer.track.start.set()
         await asyncio.sleep(0.02 / calls)  # callers are not in step with each other
-    print("talking", flush=True)
-    before = sum(len(peer.got) for peer in peers)
-    for _ in range(_WARM_UP_S + seconds):
-        await asyncio.sleep(1)
-        now = sum(len(peer.got) for peer in peers)
-        print(now - before, flush=True)
-        before = now
+    return lambda: sum(len(peer.got) for peer in peers)
+
+
+async def _phones(codec: CodecName, port: int, calls: int, sound: Pcm) -> Callable[[], int]:
+    agent, payloads = await caller(), packets_of(codec, sound)
+    phones = [Phone(codec, payloads) for _ in range(calls)]
+    for phone in phones:
+        await phone.call(agent, f"sip:echo@127.0.0.1:{port}")
+        await asyncio.sleep(0.02 / calls)
+    return lambda: sum(phone.got for phone in phones)
 
 
 # --- the measurement ------------------------------------------------------------------------------------------
@@ -172,8 +199,8 @@ async def measure(mode: Mode, calls: int, seconds: int) -> tuple[list[float], li
     server = await _start("--serve", mode)
     callers: asyncio.subprocess.Process | None = None
     try:
-        url = f"http://127.0.0.1:{await _line(server)}"
-        callers = await _start("--call", url, "--calls", str(calls), "--seconds", str(seconds))
+        port = await _line(server)
+        callers = await _start("--call", mode, port, "--calls", str(calls), "--seconds", str(seconds))
         await _line(callers)
         cost: list[float] = []
         frames: list[float] = []
@@ -193,14 +220,14 @@ async def measure(mode: Mode, calls: int, seconds: int) -> tuple[list[float], li
                 await process.wait()
 
 
-async def compare(calls: int, seconds: int) -> None:
-    """Measure both and print a table."""
+async def compare(modes: Sequence[Mode], calls: int, seconds: int) -> None:
+    """Measure one after another and print a table."""
     cost = Table(f"CPU per second of audio per call, {calls} calls on one core, echo")
     back = Table(f"Frames a second that came back, per call, {calls} calls", "frames/s")
-    for mode, name in (("ours", "Duologue"), ("stock", "stock aiortc")):
-        samples, frames = await measure(cast(Mode, mode), calls, seconds)
-        cost.add(name, samples, Goal("p50", GOAL_MS) if mode == "ours" else None)
-        back.add(name, frames)
+    for mode in modes:
+        samples, frames = await measure(mode, calls, seconds)
+        cost.add(MODES[mode], samples, None if mode == "stock" else Goal("p50", GOAL_MS))
+        back.add(MODES[mode], frames)
     cost.print()
     back.print()
 
@@ -209,15 +236,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--calls", type=int, default=20)
     parser.add_argument("--seconds", type=int, default=15, help="seconds measured of each")
-    parser.add_argument("--serve", choices=["ours", "stock"], help="be a server (used by the benchmark itself)")
-    parser.add_argument("--call", metavar="URL", help="be the callers (used by the benchmark itself)")
+    parser.add_argument("--mode", action="append", choices=list(MODES), help="default: all of them")
+    parser.add_argument("--serve", choices=list(MODES), help="be a server (used by the benchmark itself)")
+    parser.add_argument("--call", nargs=2, metavar=("MODE", "PORT"),
+                        help="be the callers (used by the benchmark itself)")
     arguments = parser.parse_args()
     if arguments.serve:
         asyncio.run(serve(arguments.serve))
     elif arguments.call:
-        asyncio.run(call_all(arguments.call, arguments.calls, arguments.seconds))
+        mode, port = arguments.call
+        asyncio.run(call_all(mode, int(port), arguments.calls, arguments.seconds))
     else:
-        asyncio.run(compare(arguments.calls, arguments.seconds))
+        asyncio.run(compare(arguments.mode or list(MODES), arguments.calls, arguments.seconds))
 
 
 if __name__ == "__main__":
