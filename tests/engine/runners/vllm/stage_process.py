@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from tests.engine.runners.vllm.waiting import wait
 
 
 def main() -> None:
-    os.nice(5)
     runner = VllmRunner(VllmOptions(model=Path(sys.argv[1]), max_model_len=4096, block_size=32, kv_positions=4096,
                                     max_num_batched_tokens=64, max_num_seqs=2, enforce_eager=True))
     said = False

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from duologue.engine.runners.base import Embeddings, Finish, Piece, Runner, Sampling, Segment, Tokens
+from duologue.engine.runners.base import Embeddings, Finish, Generated, Piece, Runner, Sampling, Segment, Tokens
 from duologue.engine.runners.log import Grammar
 from duologue.engine.runners.sessions import Sessions
 from duologue.engine.runners.vllm import VllmRunner
@@ -61,7 +61,7 @@ def test_every_hidden_state_of_a_session_is_the_reference_s_and_has_its_position
     sequence: list[Piece] = []
     cached, last = 0, None
     for new in units(4, seed=1):
-        pieces = [*(() if last is None else (Tokens((last,)),)), *new]
+        pieces: list[Piece] = [*(() if last is None else (Tokens((last,)),)), *new]
         told = finish(made, segment("a", cached, pieces, 6, "all"))["a"]
         before, cached = cached, told.cached
         sequence += [*pieces, Tokens(tuple(told.tokens[:-1]))]
@@ -71,7 +71,7 @@ def test_every_hidden_state_of_a_session_is_the_reference_s_and_has_its_position
 
 
 def test_hidden_states_of_generated_tokens_are_of_those_that_were_fed(made: VllmRunner) -> None:
-    given = [tokens(12, 8), embeddings(9, 8)]
+    given: list[Piece] = [tokens(12, 8), embeddings(9, 8)]
     told = finish(made, segment("a", 0, given, 7, "generated"))["a"]
     close(told, [*given, Tokens(tuple(told.tokens[:-1]))], 21, 27)
     told = finish(made, segment("a", 27, [Tokens((told.tokens[-1],))], 1, "generated"))["a"]
@@ -80,7 +80,7 @@ def test_hidden_states_of_generated_tokens_are_of_those_that_were_fed(made: Vllm
 
 def test_a_token_and_its_hidden_state_come_before_the_segment_is_over(made: VllmRunner) -> None:
     made.submit(segment("a", 0, [tokens(10, 9)], 40, "all"))
-    said = []
+    said: list[Generated] = []
     while not said or said[-1].finish is None:
         wait(made)
         said += made.step()
@@ -98,12 +98,13 @@ def test_a_prefill_alone_generates_nothing_and_is_gone_on_from(made: VllmRunner)
 
 
 def test_sessions_are_batched_and_do_not_touch_each_other(made: VllmRunner) -> None:
-    given = {name: [tokens(20 + 30 * i, 51 + i), embeddings(5 + i, 51 + i)] for i, name in enumerate("abcd")}
+    given: dict[str, list[Piece]] = {
+        name: [tokens(20 + 30 * i, 51 + i), embeddings(5 + i, 51 + i)] for i, name in enumerate("abcd")}
     told = finish(made, *(segment(name, 0, pieces, 10 + 5 * i, "all")
                           for i, (name, pieces) in enumerate(given.items())))
     for i, (name, pieces) in enumerate(given.items()):
         assert told[name].tokens == reference().greedy(pieces, 10 + 5 * i)
-        sequence = [*pieces, Tokens(tuple(told[name].tokens[:-1]))]
+        sequence: list[Piece] = [*pieces, Tokens(tuple(told[name].tokens[:-1]))]
         close(told[name], sequence, 0, length(sequence))
 
 
@@ -124,19 +125,19 @@ def test_a_session_has_one_segment_at_a_time(made: VllmRunner) -> None:
 def test_a_session_that_is_cut_starts_over_from_what_is_left(made: VllmRunner) -> None:
     before, audio = tokens(70, 50), embeddings(40, 50)
     finish(made, segment("a", 0, [before, audio, tokens(30, 14)], 8))
-    left = [before, Embeddings(audio.rows, audio.key), tokens(6, 52)]
+    left: list[Piece] = [before, Embeddings(audio.rows, audio.key), tokens(6, 52)]
     told = finish(made, segment("a", 0, left, 8))["a"]
     assert told.tokens == reference().greedy(left, 8)
 
 
 def test_embeddings_of_another_key_are_not_found_in_the_prefix_cache(made: VllmRunner) -> None:
     for seed in (52, 53):
-        given = [embeddings(64, seed), tokens(3, 16)]
+        given: list[Piece] = [embeddings(64, seed), tokens(3, 16)]
         assert finish(made, segment(f"s{seed}", 0, given, 6))[f"s{seed}"].tokens == reference().greedy(given, 6)
 
 
 def test_an_answer_can_be_interrupted_and_the_session_goes_on(made: VllmRunner) -> None:
-    given = [tokens(15, 51), embeddings(20, 51)]
+    given: list[Piece] = [tokens(15, 51), embeddings(20, 51)]
     told: dict[str, Told] = {"a": Told(), "b": Told()}
     made.submit(segment("a", 0, given, 200))
     made.submit(segment("b", 0, given, 30))
@@ -153,7 +154,7 @@ def test_an_answer_can_be_interrupted_and_the_session_goes_on(made: VllmRunner) 
     assert told["b"].tokens == reference().greedy(given, 30)
     keep = made.keepable("a", length(given) + len(said))
     assert keep == told["a"].cached == 0
-    heard = [*given, Tokens(tuple(said[:2])), tokens(4, 52)]
+    heard: list[Piece] = [*given, Tokens(tuple(said[:2])), tokens(4, 52)]
     assert finish(made, segment("a", keep, heard, 6))["a"].tokens == reference().greedy(heard, 6)
 
 
