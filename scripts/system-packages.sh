@@ -25,6 +25,7 @@ case "$1" in
         program flite flite
         program chromium chromium
         program sipp sip-tester
+        program baresip baresip-core
         program node nodejs npm
         program npm npm ;;
     *)

@@ -127,13 +127,23 @@ def test_a_long_loss_fades_to_silence() -> None:
     assert np.any(repaired[36 * 320:37 * 320])
 
 
+def test_the_band_that_a_telephone_leaves_empty_is_filled_faintly() -> None:
+    heard, _ = received(g711_packets(np.zeros(8000, np.int16)))
+    power = np.abs(np.fft.rfft(heard[1600:-1600].astype(np.float64))) ** 2
+    low, high = power[:power.size // 2 * 9 // 10], power[power.size // 2 * 11 // 10:]
+    assert np.sum(high) > 1000 * np.sum(low)
+    assert -52 < 20 * np.log10(np.std(heard.astype(np.float64)) / 32_768) < -46
+    wide = TelephoneDecoder(G722())
+    assert np.std(wide.decode(G722().encode(np.zeros(320, np.int16))).astype(np.float64)) < 10
+
+
 def test_comfort_noise_has_the_level_that_was_sent() -> None:
     packets = g711_packets(vowel(0.2))
     packets[5:] = [NoisePayload(b"\x32")] * 5  # 50 dB below full scale
     heard, _ = received(packets)
     noise = heard[6 * 320:10 * 320].astype(np.float64)
     level = 20 * np.log10(np.sqrt(np.mean(noise ** 2)) / 32_768)
-    assert -56 < level < -47  # the band above 4 kHz is not filled
+    assert -56 < level < -47  # half of the band is empty
 
 
 @steady
