@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -20,6 +22,8 @@ from benchmarks.report import Goal, Table
 from benchmarks.voice_to_voice import measure, script
 from tests.harness.baresip import Account, CodecName, baresip
 from tests.harness.browser import browser_call
+from tests.harness.livekit import KEY, SECRET, LiveKitProcess, livekit_server, room_call
+from tests.harness.livekit_browser import room_page
 from tests.harness.microphone import Microphone
 from tests.harness.recording import Recording
 from tests.harness.server import free_port, running_server
@@ -70,10 +74,50 @@ def telephone(codec: CodecName) -> Callable[[Path], AbstractAsyncContextManager[
     return opened
 
 
+@asynccontextmanager
+async def _rooms(folder: Path) -> AsyncIterator[LiveKitProcess]:
+    """A LiveKit server with a worker."""
+    program = str(Path(sys.executable).with_name("duologue"))
+    async with livekit_server(folder) as livekit, running_server(
+        folder, "--url", livekit.url, "--api-key", KEY, "--api-secret", SECRET, command=(program, "livekit"),
+    ):
+        yield livekit
+
+
+@asynccontextmanager
+async def room(folder: Path) -> AsyncIterator[Talk]:
+    """LiveKit's Python SDK in a room, whose jitter buffer is libwebrtc's."""
+    async with _rooms(folder) as livekit:
+        names = itertools.count()
+
+        async def talk(microphone: Microphone) -> Recording:
+            async with room_call(livekit, f"room{next(names)}", microphone) as caller:
+                return await caller.until_sample(microphone.length + RATE)
+
+        yield talk
+
+
+@asynccontextmanager
+async def room_in_browser(folder: Path) -> AsyncIterator[Talk]:
+    """livekit-client in Chromium, in a room."""
+    async with _rooms(folder) as livekit:
+        names = itertools.count()
+
+        async def talk(microphone: Microphone) -> Recording:
+            async with room_page(livekit, f"page{next(names)}", microphone) as call:
+                recording = await call.until_sample(microphone.length + RATE)
+                await call.hang_up()
+                return recording
+
+        yield talk
+
+
 DOORS = (
     Door("browser", browser),
     Door("SIP, PCMU", telephone("PCMU/8000/1")),
     Door("SIP, Opus", telephone("opus/48000/2")),
+    Door("LiveKit, SDK", room),
+    Door("LiveKit, browser", room_in_browser),
 )
 
 
