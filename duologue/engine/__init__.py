@@ -1,6 +1,6 @@
 """Everything between a unit and a chunk of PCM. These names are its whole public face."""
 
-from duologue.engine.config import ConfigError, PipelineConfig
+from duologue.engine.config import ConfigError, PipelineConfig, ProcessConfig
 from duologue.engine.engine import Engine, Load, ProcessHealth
 from duologue.engine.inline import InlineSession
 from duologue.engine.messages import (
@@ -45,6 +45,7 @@ __all__ = [
     "Overrun",
     "Pcm",
     "PipelineConfig",
+    "ProcessConfig",
     "ProcessHealth",
     "Refused",
     "ReplyAudio",
