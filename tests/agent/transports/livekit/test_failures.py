@@ -153,7 +153,7 @@ async def test_a_call_whose_media_fail_ends_alone(tmp_path: Path) -> None:
         async with room_call(server, "bad", humming(60)):
             bad = await house.call(1)
             await heard(bad)
-            bad.append = _fail  # type: ignore[method-assign]
+            bad.append = _fail  # type: ignore[method-assign, assignment]
             await until(lambda: bad.closed == 1, "the end of the bad call")
         units = len(good.units)
         await until(lambda: len(good.units) > units + 20, "the good call going on")
