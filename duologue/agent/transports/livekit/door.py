@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import Callable
@@ -74,6 +75,9 @@ class LiveKitDoor:
             ws_url=config.url, api_key=config.api_key, api_secret=config.api_secret.get_secret_value(),
             host="127.0.0.1", port=0, load_fnc=self._load_from_thread, load_threshold=FULL,
             num_idle_processes=_ASSUMED_JOBS, max_retry=sys.maxsize)
+        self._started = asyncio.Event()
+        self._server.on("worker_started", self._started.set)
+        self._last_load = 0.0
         self._running: asyncio.Task[None] | None = None
         self._draining: asyncio.Task[None] | None = None
 
@@ -98,16 +102,23 @@ class LiveKitDoor:
             await self._server.run()
         except Exception as fault:
             _log.error("worker_failed", fault=fault)
+            self._started.set()
 
     def drain(self) -> None:
         """Tell the LiveKit server to send no more jobs; calls that live go on."""
-        if self._draining is None:
-            self._draining = self._loop.create_task(self._server.drain(timeout=None))
+        if self._draining is None and self._running is not None:
+            self._draining = self._loop.create_task(self._drain())
+
+    async def _drain(self) -> None:
+        await self._started.wait()
+        await self._server.drain(timeout=None)
 
     async def close(self) -> None:
         """Leave the LiveKit server; idempotent."""
-        await self._server.aclose()
-        await asyncio.gather(*(task for task in (self._running, self._draining) if task is not None))
+        if self._running is not None:
+            await self._started.wait()  # AgentServer cannot be closed while it starts
+            await self._server.aclose()
+            await asyncio.gather(*(task for task in (self._running, self._draining) if task is not None))
         await self._service.close()
 
     def _fullness(self) -> float:
@@ -157,4 +168,6 @@ class LiveKitDoor:
         async def ask() -> float:
             return self._fullness()
 
-        return asyncio.run_coroutine_threadsafe(ask(), self._loop).result(_LOAD_WAIT_S)
+        with contextlib.suppress(TimeoutError):  # a busy moment; AgentServer would ask no more if this raised
+            self._last_load = asyncio.run_coroutine_threadsafe(ask(), self._loop).result(_LOAD_WAIT_S)
+        return self._last_load

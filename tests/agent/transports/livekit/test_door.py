@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import re
+import time
+from typing import cast
 
 import pytest
 from livekit import agents
 from livekit.agents import AgentServer, worker
 from livekit.agents.ipc.proc_pool import ProcPool
 
-from duologue.agent.transports.livekit.door import FULL, fullness, session_of
-from duologue.agent.transports.livekit.jobs import RoomJobs, RoomServer
-from duologue.engine import Load
+from duologue.agent.config import ConversationConfig
+from duologue.agent.switchboard import Switchboard
+from duologue.agent.transports.livekit import door as door_module
+from duologue.agent.transports.livekit.config import LiveKitConfig
+from duologue.agent.transports.livekit.door import FULL, LiveKitDoor, fullness, session_of
+from duologue.agent.transports.livekit.jobs import RoomJobs
+from duologue.engine import Engine, Load
 
 PERIOD_S = 0.08
 
@@ -56,10 +63,40 @@ def test_livekit_agents_still_has_what_is_used_of_it() -> None:
     assert inspect.getsource(AgentServer.run).count("self._proc_pool = ") == 1
 
 
-async def test_a_worker_that_was_never_registered_says_so() -> None:
-    async def refuse(_request: object) -> None:
-        raise AssertionError
+def door_to_nowhere() -> LiveKitDoor:
+    config = LiveKitConfig.model_validate({"url": "ws://127.0.0.1:9", "api_key": "k", "api_secret": "s" * 32})
+    board = Switchboard(cast(Engine, None), ConversationConfig())
+    return LiveKitDoor(config, board, lambda: load(0.5), target_load=0.8)
 
-    server = RoomServer(RoomJobs(lambda _info: pytest.fail("no job was assigned")), agent_name="", on_request=refuse,
-                        ws_url="ws://127.0.0.1:9", api_key="k", api_secret="s", host="127.0.0.1", port=0)
-    assert not server.registered
+
+async def test_a_worker_that_is_not_registered_says_so_and_can_be_drained_and_closed() -> None:
+    door = door_to_nowhere()
+    door.open()
+    await asyncio.sleep(0.5)
+    assert not door.health().up
+    assert "ws://127.0.0.1:9" in door.health().detail
+    door.drain()
+    await asyncio.wait_for(door.close(), 10)
+
+
+@pytest.mark.parametrize("drained", [False, True])
+@pytest.mark.parametrize("opened", [False, True])
+async def test_a_door_can_be_closed_before_it_is_open_and_twice(opened: bool, drained: bool) -> None:
+    door = door_to_nowhere()
+    if opened:
+        door.open()
+    if drained:
+        door.drain()
+    await asyncio.wait_for(door.close(), 10)
+    await asyncio.wait_for(door.close(), 10)
+
+
+async def test_a_busy_loop_is_as_loaded_as_it_last_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door_module, "_LOAD_WAIT_S", 0.2)
+    door = door_to_nowhere()
+    known = await asyncio.to_thread(door._load_from_thread)
+    assert known == pytest.approx(0.625)
+    asking = asyncio.get_running_loop().run_in_executor(None, door._load_from_thread)
+    time.sleep(0.5)  # noqa: ASYNC251 - the loop is to be busy
+    assert await asking == known
+    await door.close()
