@@ -24,7 +24,7 @@ import numpy as np
 from tests.harness.microphone import Microphone
 from tests.harness.recording import Recording
 from tests.harness.server import free_port
-from tests.harness.sound import RATE, Sound, end_of_sound, first_sound, from_pcm, resample
+from tests.harness.sound import RATE, Sound, end_of_sound, first_sound, from_pcm, resample, write_wav
 
 CodecName = Literal["PCMU/8000/1", "PCMA/8000/1", "G722/16000/1", "opus/48000/2"]
 
@@ -41,7 +41,7 @@ rtp_ports 31000-33000
 jitter_buffer_delay 1-5
 call_max_calls 1
 audio_source aufile,{folder}/microphone.wav
-ausrc_srate 48000
+ausrc_srate {rate}
 ausrc_channels 1
 opus_bitrate 32000
 snd_path {folder}
@@ -86,11 +86,14 @@ class Baresip:
         """Start it and connect to its control socket."""
         account, folder = self._account, self._folder
         folder.mkdir(parents=True, exist_ok=True)
-        self.microphone.write(folder / "microphone.wav", _TAIL_S)
+        # At the codec's own rate: what baresip resamples by itself has aliases in it.
+        sound = self.microphone.read(0, self.microphone.length)
+        tail = np.zeros(round(_TAIL_S * self.rate), np.float32)
+        write_wav(folder / "microphone.wav", np.concatenate([resample(sound, RATE, self.rate), tail]), self.rate)
         # One port is SIP's, and the next one SIP's over TLS.
         self.sip_port, control = free_port(), free_port()
         (folder / "config").write_text(_CONFIG.format(modules=MODULES, sip=self.sip_port, control=control,
-                                                      folder=folder))
+                                                      folder=folder, rate=self.rate))
         options = f";auth_user={account.user};auth_pass={account.password}" if account.password else ""
         options += ";mediaenc=srtp-mand" if account.srtp else ""
         (folder / "accounts").write_text(f"<sip:{account.user}@127.0.0.1:{account.port};transport=udp>"
