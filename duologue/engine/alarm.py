@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 import time
-from contextlib import suppress
 
 
 class Alarm:
@@ -13,18 +12,19 @@ class Alarm:
 
     def __init__(self) -> None:
         self.fd, self._write_fd = os.pipe()
-        os.set_blocking(self.fd, False)
-        os.set_blocking(self._write_fd, False)
         self._changed = threading.Condition()
         self._at: float | None = None
         self._wakes_at = float("inf")
         """When the thread looks again by itself."""
         self._thread: threading.Thread | None = None
+        self._rings = False
+        """Whether there is a byte to be read."""
         self._closed = False
 
     def set(self, at: float | None) -> None:
-        """Go off at ``at``, or never; this replaces what was set before."""
+        """Go off at ``at``, or never; this replaces what was set before, and what has gone off."""
         with self._changed:
+            self._quiet()
             self._at = at
             if at is None or self._closed:
                 return
@@ -37,8 +37,13 @@ class Alarm:
 
     def clear(self) -> None:
         """Make the descriptor unreadable again."""
-        with suppress(BlockingIOError):
-            os.read(self.fd, 64)
+        with self._changed:
+            self._quiet()
+
+    def _quiet(self) -> None:
+        if self._rings and not self._closed:
+            self._rings = False
+            os.read(self.fd, 1)
 
     def close(self) -> None:
         """End the thread and close the descriptor; idempotent."""
@@ -58,7 +63,7 @@ class Alarm:
                 now = time.monotonic()
                 if self._at is not None and self._at <= now:
                     self._at = None
-                    with suppress(BlockingIOError):
-                        os.write(self._write_fd, b"\0")
+                    self._rings = True
+                    os.write(self._write_fd, b"\0")
                 self._wakes_at = float("inf") if self._at is None else self._at
                 self._changed.wait(None if self._at is None else self._at - now)

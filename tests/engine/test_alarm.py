@@ -47,6 +47,17 @@ def test_a_later_setting_replaces_an_earlier_one(alarm: Alarm) -> None:
     assert not readable(alarm, 0.1)
 
 
+def test_what_has_gone_off_is_replaced_too(alarm: Alarm) -> None:
+    alarm.set(0.0)
+    assert readable(alarm, 10)
+    alarm.set(time.monotonic() + 3600)
+    assert not readable(alarm, 0)
+    alarm.set(0.0)
+    assert readable(alarm, 10)
+    alarm.set(None)
+    assert not readable(alarm, 0)
+
+
 def test_clearing_what_never_went_off_does_not_wait(alarm: Alarm) -> None:
     alarm.clear()
 

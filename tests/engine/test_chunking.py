@@ -3,7 +3,7 @@ from __future__ import annotations
 from itertools import accumulate
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duologue.engine.chunking import NOW, ChunkPlanner, Window
@@ -48,6 +48,7 @@ def plan(config: ChunkingConfig, pushes: list[int], waits: list[float] | None = 
     return windows
 
 
+@settings(deadline=None)
 @given(configs(st.booleans()), PUSHES, WAITS)
 def test_windows_cover_every_frame_once_and_in_order(
         config: ChunkingConfig, pushes: list[int], waits: list[float]) -> None:
@@ -56,6 +57,7 @@ def test_windows_cover_every_frame_once_and_in_order(
     assert all(w.frames > 0 for w in windows)
 
 
+@settings(deadline=None)
 @given(configs(st.booleans()), PUSHES, WAITS)
 def test_no_window_is_larger_than_the_config_says_and_the_first_is_the_initial_one(
         config: ChunkingConfig, pushes: list[int], waits: list[float]) -> None:
@@ -64,12 +66,14 @@ def test_no_window_is_larger_than_the_config_says_and_the_first_is_the_initial_o
     assert all(window.frames <= config.codec_chunk_frames for window in others)
 
 
+@settings(deadline=None)
 @given(FIXED, PUSHES, WAITS)
 def test_without_a_ramp_neither_how_nor_when_frames_come_changes_the_windows(
         config: ChunkingConfig, pushes: list[int], waits: list[float]) -> None:
     assert plan(config, pushes, waits) == plan(config, [sum(pushes)])
 
 
+@settings(deadline=None)
 @given(configs(st.booleans()), PUSHES, WAITS)
 def test_a_window_has_all_the_left_context_there_is_up_to_the_limit(
         config: ChunkingConfig, pushes: list[int], waits: list[float]) -> None:
@@ -77,6 +81,7 @@ def test_a_window_has_all_the_left_context_there_is_up_to_the_limit(
         assert window.left_context == min(window.start, config.codec_left_context_frames)
 
 
+@settings(deadline=None)
 @given(configs(st.booleans()), st.integers(0, 10))
 def test_a_stream_that_ends_on_a_boundary_has_no_tail(config: ChunkingConfig, chunks: int) -> None:
     planner = ChunkPlanner(config, FRAME_S)
@@ -95,6 +100,7 @@ def test_the_first_window_is_small_and_the_tail_is_what_is_left() -> None:
     assert plan(config, [9]) == [Window(0, 2, 0), Window(2, 7, 2), Window(7, 9, 3)]
 
 
+@settings(deadline=None)
 @given(configs(st.booleans()), PUSHES, WAITS)
 def test_decoding_by_windows_gives_what_decoding_at_once_gives(
         config: ChunkingConfig, pushes: list[int], waits: list[float]) -> None:
@@ -135,6 +141,7 @@ GAPS = st.lists(st.floats(0, 1), min_size=1, max_size=120)
 """Shares of the longest gap between two frames."""
 
 
+@settings(deadline=None)
 @given(st.integers(1, 8), st.integers(1, 30), GAPS, st.floats(0, 0.5), st.floats(0, 0.4), st.floats(0, 0.5))
 def test_playback_never_stalls_after_the_first_chunk(
         initial: int, chunk: int, gaps: list[float], overhead: float, each: float, jitter: float) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duologue.engine.config import ChunkingConfig
@@ -72,6 +72,7 @@ def audio(codec: CodecStage[Any]) -> list[ReplyAudio]:
     return out
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20), st.floats(0, 1)), max_size=12), st.booleans(), st.integers(0, 12))
 def test_every_frame_is_heard_once_in_order_and_exactly_one_chunk_is_the_last(
         pushes: list[tuple[int, float]], ramp: bool, context: int) -> None:

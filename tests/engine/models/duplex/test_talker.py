@@ -198,6 +198,7 @@ def test_the_words_of_a_unit_share_its_samples_in_proportion_to_the_text() -> No
         assert all(span.end_sample <= end for span in message.spans)
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("ab ,語"), max_size=12), min_size=1, max_size=5))
 def test_every_word_is_told_once_in_order_and_within_the_sound(texts: list[str]) -> None:
     whole = "".join(texts)
