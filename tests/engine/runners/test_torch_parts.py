@@ -146,10 +146,6 @@ class Bench:
     def forward(self, batch: Batch, *, pad: bool) -> torch.Tensor:
         return self.decoder.forward(batch.inputs(self.decoder), batch.positions, batch.attention(pad=pad))
 
-    def back(self, works: list[Work]) -> None:
-        for work in works:
-            self.kv.truncate(work.session, work.positions.start)
-
 
 LENGTHS = [3, 50, 4, 17, 8]
 
@@ -190,7 +186,20 @@ def test_a_graph_computes_what_the_batch_does(count: int) -> None:
         torch.testing.assert_close(graphs.forward(batch), expected, atol=1e-5, rtol=1e-4)
         changed = (bench.kv.keys - before).abs().amax(dim=(0, 2, 3, 4)) > 1e-4
         assert not changed[1:].any(), "only the scratch block takes what pads a batch"
-    bench.back(works)
+
+@torch.inference_mode()
+def test_what_a_graphs_last_batch_left_harms_nobody() -> None:
+    bench = Bench(LENGTHS)
+    graphs = DecodeGraphs(bench.decoder, bench.kv, 5, 512, lambda run: run)
+    graphs.forward(bench.batch([bench.work(session, [Tokens((1,))], i) for i, session in enumerate("1234")]))
+    gone = [block for session in "124" for block in bench.kv.blocks(session)]
+    bench.kv.keys[:, gone] = torch.nan
+    bench.kv.values[:, gone] = torch.nan
+    bench.forward(bench.batch([bench.work("new", [Tokens((7, 8))])]), pad=False)
+    batch = bench.batch([bench.work(session, [Tokens((2,))], i) for i, session in enumerate(["0", "3", "new"])])
+    expected = bench.forward(batch, pad=False)
+    torch.testing.assert_close(graphs.forward(batch), expected, atol=1e-5, rtol=1e-4)
+    assert bench.kv.keys[:, gone].isnan().all()
 
 
 def test_there_is_a_graph_for_every_batch() -> None:

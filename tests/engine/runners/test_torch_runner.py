@@ -236,6 +236,7 @@ def test_a_session_whose_numbers_overflow_fails_alone() -> None:
     told = finish(made, segment("good", 0, [tokens(30, 5)], 6), segment("loud", 0, [GOOD, loud], 6))
     assert told["loud"].finish is Finish.FAILED
     assert "not finite" in told["loud"].detail
+    assert made.keepable("loud", 9) == 0
     assert told["good"].tokens == expected
 
 
