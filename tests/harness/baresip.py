@@ -22,7 +22,7 @@ from typing import Literal
 import numpy as np
 
 from tests.harness.microphone import Microphone
-from tests.harness.recording import Recording
+from tests.harness.recording import Recording, Track
 from tests.harness.server import free_port
 from tests.harness.sound import RATE, Sound, end_of_sound, first_sound, from_pcm, resample, write_wav
 
@@ -31,6 +31,9 @@ CodecName = Literal["PCMU/8000/1", "PCMA/8000/1", "G722/16000/1", "opus/48000/2"
 MODULES = Path("/usr/lib/baresip/modules")
 _WAV_HEADER = 44
 _TAIL_S = 240.0
+_LOOK_S = 0.05  # from one look at how the wavs grow to the next
+_AROUND = 10  # looks before and after one that say where its sound belongs: more than a burst lasts
+_SLACK_S = 0.06
 
 _CONFIG = """
 module_path {modules}
@@ -80,7 +83,8 @@ class Baresip:
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._listening: asyncio.Task[None] | None = None
-        self._leads: list[int] = []
+        self._watching: asyncio.Task[None] | None = None
+        self._grown: list[tuple[int, int]] = []
 
     async def start(self) -> None:
         """Start it and connect to its control socket."""
@@ -114,6 +118,7 @@ class Baresip:
                     raise RuntimeError(f"baresip did not come up: {self.log()}") from None
                 await asyncio.sleep(0.05)
         self._listening = asyncio.create_task(_discard(reader))
+        self._watching = asyncio.create_task(self._watch())
 
     def log(self) -> str:
         """What it has printed."""
@@ -153,8 +158,9 @@ class Baresip:
         """End it."""
         if self._writer is not None:
             self._writer.close()
-        if self._listening is not None:
-            self._listening.cancel()
+        for task in (self._listening, self._watching):
+            if task is not None:
+                task.cancel()
         if self._process is not None and self._process.returncode is None:
             self._process.terminate()
             with suppress(TimeoutError):
@@ -172,27 +178,40 @@ class Baresip:
 
     def said_s(self) -> float:
         """Seconds its microphone has sent."""
-        return self._wav("enc").size / self.rate
+        return self._samples("enc") / self.rate
 
     def heard_s(self) -> float:
         """Seconds it has heard."""
-        return self._wav("dec").size / self.rate
+        return self._samples("dec") / self.rate
+
+    async def _watch(self) -> None:
+        while True:
+            self._grown.append((self._samples("enc"), self._samples("dec")))
+            await asyncio.sleep(_LOOK_S)
 
     def recording(self) -> Recording:
-        """Both directions, on the microphone's clock."""
-        mic, agent = self._wav("enc"), self._wav("dec")
-        # Both grow in real time; how far one leads the other says where the other began.
-        self._leads.append(mic.size - agent.size)
-        lead = round(median(self._leads))
-        agent = np.concatenate([np.zeros(max(lead, 0), np.float32), agent[max(-lead, 0):]])
-        size = min(mic.size, agent.size)
-        return Recording(resample(mic[:size], self.rate, RATE), resample(agent[:size], self.rate, RATE))
+        """Both directions, on the microphone's clock.
+
+        What is received is written end to end, so where packets never came the track would run ahead. Both wavs grow in
+        real time: how far one leads the other says where what was heard belongs.
+        """
+        mic, heard = self._wav("enc"), self._wav("dec")
+        agent, taken, lead = Track(), 0, 0
+        leads = [said - got for said, got in self._grown if got]
+        for index, (_, got) in enumerate(each for each in self._grown if each[1]):
+            now = round(median(leads[max(index - _AROUND, 0):index + _AROUND + 1]))
+            if not taken or abs(now - lead) > _SLACK_S * self.rate:
+                lead = now
+            agent.put(max(taken + lead, agent.end), heard[taken:got])
+            taken = got
+        agent.put(max(taken + lead, agent.end), heard[taken:])
+        size = min(mic.size, agent.end)
+        return Recording(resample(mic[:size], self.rate, RATE), resample(agent.read(0, size), self.rate, RATE))
 
     async def until_said(self, sample: int, limit_s: float = 120.0) -> Recording:
         """Wait until the microphone has sent sample ``sample`` (at 48 kHz)."""
         deadline = time.monotonic() + limit_s
         while self.said_s() < sample / RATE:
-            self._leads.append(self._wav("enc").size - self._wav("dec").size)
             if time.monotonic() > deadline:
                 raise AssertionError(f"baresip said only {self.said_s():.1f} s: {self.log()[-2000:]}")
             await asyncio.sleep(0.2)
@@ -212,15 +231,25 @@ class Baresip:
                 raise AssertionError(f"no answer after sample {after}; agent heard in {recording.replies()}")
             await asyncio.sleep(0.3)
 
+    @property
+    def _channels(self) -> int:
+        return int(self._account.codec.split("/")[2])
+
+    def _file(self, kind: str) -> Path | None:
+        return next(iter(sorted(self._folder.glob(f"dump-*-{kind}.wav"))), None)
+
+    def _samples(self, kind: str) -> int:
+        """How much a wav holds so far; its header tells the length only once it is closed."""
+        path = self._file(kind)
+        return 0 if path is None else max(path.stat().st_size - _WAV_HEADER, 0) // (2 * self._channels)
+
     def _wav(self, kind: str) -> Sound:
-        """What a wav holds so far; its header tells the length only once it is closed."""
-        found = sorted(self._folder.glob(f"dump-*-{kind}.wav"))
-        if not found:
+        path = self._file(kind)
+        if path is None:
             return np.zeros(0, np.float32)
-        data = found[0].read_bytes()[_WAV_HEADER:]
-        channels = int(self._account.codec.split("/")[2])
-        pcm = np.frombuffer(data[: len(data) // (2 * channels) * 2 * channels], np.int16)
-        return from_pcm(pcm.reshape(-1, channels)[:, 0])
+        data = path.read_bytes()[_WAV_HEADER:]
+        whole = len(data) // (2 * self._channels) * 2 * self._channels
+        return from_pcm(np.frombuffer(data[:whole], np.int16).reshape(-1, self._channels)[:, 0])
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:
