@@ -16,7 +16,7 @@ from duologue.agent.transports.livekit.linking import CALL_STATUS, Change, Linke
 from duologue.agent.transports.livekit.outbox import RoomOutbox, Speaker
 from duologue.agent.transports.livekit.projection import AgentState, Caption, Notice, RoomProjection
 from duologue.agent.transports.livekit.service import RoomService
-from duologue.agent.transports.livekit.voice import PUBLISH, CallerTrack, ReplyTrack
+from duologue.agent.transports.livekit.voice import PUBLISH, CallerTrack, ReplyTrack, TelephoneBand
 from duologue.engine import INPUT_RATE, Pcm
 from duologue.metrics import DROPS
 
@@ -243,7 +243,8 @@ class LiveKitTransport:
         if self._ended or (self._caller is not None and self._caller.track is track):
             return
         self._mute()
-        self._caller = CallerTrack(track, self._feed, self._fault)
+        treat = TelephoneBand().widen if self._linking.on_the_phone else None
+        self._caller = CallerTrack(track, self._feed, self._fault, treat)
 
     def _mute(self) -> None:
         """Hear nobody."""

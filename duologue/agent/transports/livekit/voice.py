@@ -8,6 +8,8 @@ from collections.abc import Callable
 import numpy as np
 from livekit import rtc
 
+from duologue.agent.media.resample import Resampler
+from duologue.agent.media.upper_band import UpperBand
 from duologue.agent.transports.base import FRAME_MS, CallMedia
 from duologue.agent.transports.media_clock import MediaClock
 from duologue.engine import INPUT_RATE, Pcm
@@ -28,8 +30,10 @@ class CallerTrack:
     """Feeds one track to the call, 20 ms at a time, for as long as the track lasts."""
 
     def __init__(self, track: rtc.RemoteAudioTrack, feed: Callable[[Pcm], None],
-                 on_fault: Callable[[Exception], None]) -> None:
+                 on_fault: Callable[[Exception], None], treat: Callable[[Pcm], Pcm] | None = None) -> None:
+        """``treat`` is done to each frame on the way."""
         self.track = track
+        self._treat = treat
         self._stream = rtc.AudioStream.from_track(
             track=track, sample_rate=INPUT_RATE, num_channels=1, frame_size_ms=FRAME_MS, capacity=_HEARD_FRAMES)
         self._feed = feed
@@ -39,7 +43,8 @@ class CallerTrack:
     async def _run(self) -> None:
         try:
             async for event in self._stream:
-                self._feed(np.frombuffer(event.frame.data, np.int16))
+                pcm = np.frombuffer(event.frame.data, np.int16)
+                self._feed(pcm if self._treat is None else self._treat(pcm))
         except Exception as fault:
             self._on_fault(fault)
 
@@ -48,6 +53,22 @@ class CallerTrack:
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
         await self._stream.aclose()
+
+
+class TelephoneBand:
+    """Makes up the upper half of a telephone's band: livekit-sip decodes G.711 and sends Opus, with that half empty.
+
+    To what was G.722 it adds little: that is never far below the made-up band.
+    """
+
+    def __init__(self) -> None:
+        self._lower = Resampler(INPUT_RATE, INPUT_RATE // 2)
+        self._upper = UpperBand()
+
+    def widen(self, pcm: Pcm) -> Pcm:
+        """Return the next samples with their upper half in them; an even number of int16 at 16 kHz."""
+        full: Pcm = np.clip(pcm + self._upper.above(self._lower.process(pcm)), -32_768, 32_767).astype(np.int16)
+        return full
 
 
 class ReplyTrack:

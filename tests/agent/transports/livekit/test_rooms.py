@@ -7,10 +7,12 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from livekit import api, rtc
 
 from duologue.engine import Refused
+from tests.agent.test_call import ScriptedSession
 from tests.agent.transports.livekit.house import answer, dispatch_to, house_of, humming, loudness, until, worker
 from tests.harness.livekit import RoomCaller, room_call
 from tests.harness.microphone import Microphone
@@ -32,6 +34,13 @@ def sounded(seconds: float) -> Callable[[Recording], bool]:
     return met
 
 
+def upper_band(session: ScriptedSession) -> float:
+    """Root mean square of what the engine was given above 4.5 kHz, in the last units."""
+    spectrum = np.fft.rfft(np.concatenate([unit.pcm for unit in session.units[-10:]]).astype(float))
+    high = spectrum[round(spectrum.size * 4.5 / 8) :]
+    return float(np.sqrt(2 * np.sum(np.abs(high) ** 2)) / (2 * spectrum.size))
+
+
 async def joined(caller: RoomCaller) -> None:
     """Wait until the agent is in the caller's room."""
     await until(lambda: any(guest.kind == rtc.ParticipantKind.PARTICIPANT_KIND_AGENT
@@ -48,6 +57,7 @@ async def test_a_new_room_gets_an_agent_that_hears_and_is_heard(tmp_path: Path) 
         async with room_call(server, "new", humming(60)) as caller:
             session = await house.call()
             await until(lambda: loudness(session) > AUDIBLE, "the caller being heard")
+            assert upper_band(session) < 60, "nothing is made up for a caller who is not on a telephone"
             answer(session, 1, 2.0)
             recording = await caller.until(sounded(1.9), "the whole reply")
             assert recording.of_type("session.created")
@@ -189,6 +199,7 @@ async def test_a_phone_is_spoken_to_once_it_is_answered_its_keys_are_heard_and_i
         assert session.units == []
         await phone.room.local_participant.set_attributes({"sip.callStatus": "active"})
         await until(lambda: loudness(session) > AUDIBLE, "the phone being heard")
+        assert upper_band(session) > 80, "a telephone's empty band was left empty"
         for key, code in (("1", 1), ("#", 11)):
             await phone.room.local_participant.publish_dtmf(code=code, digit=key)
         recording = await phone.until(
