@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 
 from duologue.engine.config import PipelineConfig
-from duologue.engine.connectors import Full
+from duologue.engine.connectors import Filed, Missing
 from duologue.engine.feed import Feed
 from duologue.engine.journal import Cut, GivenUp, Heard, Journal, Said
 from duologue.engine.messages import (
@@ -199,13 +199,15 @@ class SessionState:
                 turn = self._turn_of(message.fence)
                 if turn is None:
                     self._drop("message", "stale")
+                    if isinstance(message, CodecFrames):
+                        self._feed.drop(stage)
                 elif isinstance(message, ReplyText):
                     self._text(turn, message)
                 elif isinstance(message, ReplyAudio):
                     turn.early.append(message)
                     self._audio_with_text(turn)
                 else:
-                    self._frames(stage, message)
+                    self._frames(turn, stage, message)
         if self._outbox.full and not self.over:
             self._drop("event", "unread")
             self._give_up("the agent does not read the session's events")
@@ -286,12 +288,12 @@ class SessionState:
             self._feed.text(self._turns.open, self.epoch)
         self._audio_with_text(turn)
 
-    def _frames(self, stage: str, frames: CodecFrames) -> None:
+    def _frames(self, turn: Turn, stage: str, frames: CodecFrames) -> None:
         try:
-            self._feed.frames(stage, frames)
-        except Full:
-            self._drop("message", "edge_full")
-            self._stage_failed(stage)
+            if not self._feed.frames(stage, frames):
+                self._drop("message", "duplicate")
+        except Missing as missing:
+            self._fail_turn(turn, str(missing))
 
     def _audio_with_text(self, turn: Turn) -> None:
         """Take the audio whose text has come: past the hub, text may reach its ear before it reaches its record."""
@@ -408,7 +410,7 @@ class SessionState:
         if not self.over:
             self._outbox.put(event)
 
-    def _send(self, stage: str, message: StageInput, number: int = 0) -> None:
+    def _send(self, stage: str, message: StageInput | Filed, number: int = 0) -> None:
         self.sends.append(ToStage(stage, self._serials[stage], message, number))
 
     def _record(self, record: Heard | Said | Cut | GivenUp) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from duologue.engine.connectors import ShmEdge
+from duologue.engine.connectors import Filed, ShmEdge
 from duologue.engine.framing import pack, size_at, unpack
 from duologue.engine.messages import CodecFrames, ReplyAudio, ReplyText, StageInput, StageOutput
 from duologue.engine.stage import KvBudget
@@ -43,12 +43,12 @@ class ToStage:
 
     ``serial`` names one life of the session in the stage, from one ``Open`` to the next. Text and codec frames have
     crossed the edge before the stage, and ``number`` counts them in that life; but text for a stage that writes text
-    itself is for the direct edge after it.
+    itself is for the direct edge after it. ``Filed`` is of the codec frames that the stage made.
     """
 
     stage: str
     serial: int
-    message: StageInput
+    message: StageInput | Filed
     number: int = 0
 
 
@@ -107,7 +107,7 @@ class Decoder:
         return messages
 
 
-def session_of(message: StageInput | StageOutput) -> str:
+def session_of(message: StageInput | StageOutput | Filed) -> str:
     """The session a message is about."""
     if isinstance(message, ReplyText | CodecFrames | ReplyAudio):
         return message.fence.session

@@ -25,6 +25,7 @@ from duologue.engine.connectors import (
     Receiver,
     Sender,
     SocketReceiver,
+    SocketSender,
 )
 from duologue.engine.messages import (
     Close,
@@ -90,15 +91,24 @@ class Worker:
         self._outlets: dict[str, Outlets] = {}
         self._inlets: dict[str, Inlets] = {}
         self._from_hub: dict[str, SocketReceiver] = {}
+        self._to_hub: dict[str, SocketSender] = {}
         for name, sender in (senders or {}).items():
             self._outlets[name] = Outlets(sender, graph.nodes[name].capacity)
         for name, receiver in (receivers or {}).items():
             self._inlets[name] = Inlets(receiver, graph.nodes[graph.source(name)].capacity)
         for name in stages:
-            self._join_here(name)
+            self._join_behind(name)
+            self._join_before(name)
 
-    def _join_here(self, name: str) -> None:
-        """Make the edges before ``name`` that need nothing of other processes."""
+    def _join_behind(self, name: str) -> None:
+        """Make the edge after ``name`` by which its codec frames go to the hub."""
+        node = self._graph.nodes[name]
+        if name != self._graph.thinker and node.successor is not None and not node.direct:
+            sender = self._to_hub[name] = SocketSender(partial(self._say, name))
+            self._outlets[name] = Outlets(sender, node.capacity)
+
+    def _join_before(self, name: str) -> None:
+        """Make the edge before ``name``, if it needs nothing of other processes."""
         if name == self._graph.thinker or name in self._inlets:
             return
         source = self._graph.nodes[self._graph.source(name)]
@@ -137,6 +147,10 @@ class Worker:
         """Take one message of the hub."""
         name, message = envelope.stage, envelope.message
         session = session_of(message)
+        if isinstance(message, Filed):
+            self._to_hub[name].push(message)
+            self.pump(name)
+            return
         if isinstance(message, ReplyText | CodecFrames) and name in self._from_hub:
             self._from_hub[name].push(Parcel(session, envelope.serial, envelope.number, message))
             self.receive(name)
@@ -271,10 +285,10 @@ class Worker:
         if isinstance(output, SessionFailed):
             self._fail(name, session, output.detail)
             return
-        if isinstance(output, ReplyText | CodecFrames) and self._graph.nodes[name].direct:
+        if isinstance(output, ReplyText | CodecFrames) and name in self._outlets:
             self._put(name, seat, output)
-            if isinstance(output, CodecFrames):
-                return
+        if isinstance(output, CodecFrames):
+            return
         if isinstance(output, ReplyText) and output.conditioning is not None:
             # It is for the next stage, and large.
             output = replace(output, conditioning=None)
@@ -292,6 +306,9 @@ class Worker:
         except Full as full:
             DROPS.labels(what="message", reason="edge_full").inc()
             self._fail(name, session, f"it was told to hold and went on: {full}")
+
+    def _say(self, name: str, parcel: Parcel) -> None:
+        self._replies.append(FromStage(name, parcel.life, parcel.chunk))
 
     def _tell(self, name: str, filed: Filed) -> None:
         self._replies.append(Taken(name, filed.life, filed.session, filed.count))

@@ -6,7 +6,7 @@ from duologue.engine.connectors.inlet import Inlets
 from duologue.engine.connectors.local import LocalConnector
 from duologue.engine.connectors.outlet import Outlet, Outlets
 from duologue.engine.connectors.shm import ShmEdge, ShmReceiver, ShmSender
-from duologue.engine.connectors.socket import SocketReceiver
+from duologue.engine.connectors.socket import SocketReceiver, SocketSender
 
 __all__ = [
     "Chunk",
@@ -25,4 +25,5 @@ __all__ = [
     "ShmReceiver",
     "ShmSender",
     "SocketReceiver",
+    "SocketSender",
 ]

@@ -33,6 +33,11 @@ class Outlet:
         return max(0, self._free)
 
     @property
+    def gone(self) -> int:
+        """Messages that the consumer has filed."""
+        return self._filed
+
+    @property
     def _under_way(self) -> int:
         return self._number - self._filed
 

@@ -5,27 +5,29 @@ from __future__ import annotations
 
 import weakref
 from collections import deque
-from typing import Protocol
+from collections.abc import Callable
 
+from duologue.engine import PipelineConfig
 from duologue.engine.config import EdgeConfig
 from duologue.engine.connectors import (
     Chunk,
     Filed,
-    Full,
     Inlets,
     LocalConnector,
     Outlets,
     Parcel,
+    Receiver,
     Sender,
     ShmEdge,
     ShmReceiver,
     ShmSender,
     SocketReceiver,
+    SocketSender,
 )
 from duologue.engine.feed import Feed
-from duologue.engine.messages import CodecFrames, Hold, Interrupt, Open, StageInput
+from duologue.engine.messages import CodecFrames, StageInput
 from duologue.engine.pipeline import Graph
-from duologue.engine.wire import Decoder, Taken, ToHub, ToStage, ToWorker, encode
+from duologue.engine.wire import Decoder, FromStage, Taken, ToStage, encode
 from tests.engine.scripted import pipeline
 
 KINDS = ("local", "shm", "socket")
@@ -63,17 +65,6 @@ class Faulty:
         self._sender.clear()
 
 
-class Producer(Protocol):
-    """The end that puts."""
-
-    def open(self, session: str, life: int) -> None: ...
-    def interrupt(self, session: str, epoch: int) -> None: ...
-    def close(self, session: str) -> None: ...
-    def put(self, chunk: Chunk) -> None: ...
-    def pump(self, *, twice: bool = False) -> None:
-        """Let what may be sent go, and learn of what was filed."""
-
-
 class Consumer:
     """The end that files; ``filed`` is what it has, with the life it was filed in."""
 
@@ -106,8 +97,8 @@ class Consumer:
         self.inlets.tell()
 
 
-class DirectProducer:
-    """The producer's end of an edge that does not pass the hub."""
+class Producer:
+    """The end that puts."""
 
     def __init__(self, sender: Sender, capacity: int) -> None:
         self._faulty = Faulty(sender)
@@ -134,70 +125,86 @@ class DirectProducer:
         self._faulty.let_go(twice=twice)
 
 
-class HubProducer:
-    """The hub's end of an edge that passes it."""
+class Hub:
+    """What stands in the middle of an edge that passes the hub, and the sockets to both processes.
 
-    def __init__(self, capacity: int, replies: deque[bytes]) -> None:
+    It is in the producer's newest life and epoch from the moment it says so, and passes nothing older on.
+    """
+
+    def __init__(self, capacity: int) -> None:
         config = pipeline("a", "b", "c").model_dump()
         for edge in config["edges"]:
             edge["capacity"] = capacity
-        self._graph = Graph(type(pipeline("a", "b", "c")).model_validate(config))
+        self._graph = Graph(PipelineConfig.model_validate(config))
         self._feeds: dict[str, Feed] = {}
         self._lives: dict[str, int] = {}
-        self.sent: deque[bytes] = deque()
-        self.to_worker: deque[bytes] = deque()
-        self._replies = replies
-        self.held: dict[str, bool] = {}
+        self._epochs: dict[str, int] = {}
+        self.sender = SocketSender(lambda parcel: self.from_talker.append(
+            encode(FromStage("talker", parcel.life, parcel.chunk))))
+        self.receiver = HubReceiver(self)
+        self.from_talker: deque[bytes] = deque()
+        self.to_talker: deque[bytes] = deque()
+        self.from_codec: deque[bytes] = deque()
+        self.to_codec: deque[bytes] = deque()
 
-    def open(self, session: str, life: int) -> None:
-        self._lives[session] = life
-        self.held.pop(session, None)
+    def open(self, session: str, life: int, epoch: int) -> None:
+        def send(stage: str, message: StageInput | Filed, number: int = 0) -> None:
+            queue = self.to_codec if stage == "codec" else self.to_talker
+            queue.append(encode(ToStage(stage, life, message, number)))
 
-        def send(stage: str, message: StageInput, number: int = 0) -> None:
-            if isinstance(message, Hold):
-                self.held[session] = message.held
-            else:
-                self.sent.append(encode(ToStage(stage, life, message, number)))
-
+        self._lives[session], self._epochs[session] = life, epoch
         self._feeds[session] = Feed(session, self._graph, send)
         self._feeds[session].start_over("codec", life)
 
     def interrupt(self, session: str, epoch: int) -> None:
+        self._epochs[session] = epoch
         self._feeds[session].raise_epoch(epoch)
 
-    def close(self, session: str) -> None:
-        self._feeds.pop(session, None)
-        self._lives.pop(session, None)
-
-    def put(self, chunk: Chunk) -> None:
-        assert isinstance(chunk, CodecFrames)
-        self._feeds[chunk.fence.session].frames("talker", chunk)
-
-    def pump(self, *, twice: bool = False) -> None:
-        if self.sent:
-            data = self.sent.popleft()
-            self.to_worker.extend([data] * (2 if twice else 1))
-        while self._replies:
-            (taken,) = Decoder().feed(self._replies.popleft())
+    def work(self) -> None:
+        """Read what either process has said, and let the talker's process read what it is told."""
+        for data in drain(self.from_talker):
+            (said,) = Decoder().feed(data)
+            assert isinstance(said, FromStage)
+            assert isinstance(said.message, CodecFrames)
+            session = said.message.fence.session
+            if self._lives.get(session) == said.serial:
+                if said.message.fence.epoch < self._epochs[session]:
+                    self._feeds[session].drop("talker")
+                else:
+                    self._feeds[session].frames("talker", said.message)
+        for data in drain(self.from_codec):
+            (taken,) = Decoder().feed(data)
             assert isinstance(taken, Taken)
             if self._lives.get(taken.session) == taken.serial:
                 self._feeds[taken.session].taken("codec", taken.count)
+        for data in drain(self.to_talker):
+            (told,) = Decoder().feed(data)
+            assert isinstance(told, ToStage)
+            assert isinstance(told.message, Filed)
+            self.sender.push(told.message)
 
 
 class HubReceiver(SocketReceiver):
     """Reads what the hub sent."""
 
-    def __init__(self, hub: HubProducer, replies: deque[bytes]) -> None:
-        super().__init__(lambda filed: replies.append(encode(Taken("codec", filed.life, filed.session, filed.count))))
+    def __init__(self, hub: Hub) -> None:
+        super().__init__(lambda filed: hub.from_codec.append(
+            encode(Taken("codec", filed.life, filed.session, filed.count))))
         self._hub = hub
 
     def receive(self) -> list[Parcel]:
-        while self._hub.to_worker:
-            (message,) = Decoder().feed(self._hub.to_worker.popleft())
+        for data in drain(self._hub.to_codec):
+            (message,) = Decoder().feed(data)
             assert isinstance(message, ToStage)
             assert isinstance(message.message, CodecFrames)
             self.push(Parcel(message.message.fence.session, message.serial, message.number, message.message))
         return super().receive()
+
+
+def drain(queue: deque[bytes]) -> list[bytes]:
+    items = list(queue)
+    queue.clear()
+    return items
 
 
 class Edge:
@@ -207,45 +214,51 @@ class Edge:
         self.kind = kind
         self.capacity = capacity
         self._local = LocalConnector()
-        self._replies: deque[bytes] = deque()
+        self._hub = Hub(capacity)
         if kind == "shm":
             config = EdgeConfig(source="a", target="b", connector="shm", ring_bytes=ring_bytes)
-            self.memory = ShmEdge.create(config)
-            weakref.finalize(self, self.memory.close)
+            self._memory = ShmEdge.create(config)
+            weakref.finalize(self, self._memory.close)
         self.to_producer: deque[tuple[str, int, int | None]] = deque()
         self.to_consumer: deque[tuple[str, int, int | None]] = deque()
         self.producer = self._new_producer()
         self.consumer = self._new_consumer()
 
-    def _new_producer(self) -> DirectProducer | HubProducer:
-        if self.kind == "socket":
-            return HubProducer(self.capacity, self._replies)
-        return DirectProducer(ShmSender(self.memory) if self.kind == "shm" else self._local, self.capacity)
+    def _new_producer(self) -> Producer:
+        senders: dict[str, Callable[[], Sender]] = {
+            "local": lambda: self._local, "shm": lambda: ShmSender(self._memory), "socket": lambda: self._hub.sender}
+        return Producer(senders[self.kind](), self.capacity)
 
     def _new_consumer(self) -> Consumer:
-        if isinstance(self.producer, HubProducer):
-            return Consumer(Inlets(HubReceiver(self.producer, self._replies), self.capacity))
-        return Consumer(Inlets(ShmReceiver(self.memory) if self.kind == "shm" else self._local, self.capacity))
+        receivers: dict[str, Callable[[], Receiver]] = {
+            "local": lambda: self._local, "shm": lambda: ShmReceiver(self._memory),
+            "socket": lambda: self._hub.receiver}
+        return Consumer(Inlets(receivers[self.kind](), self.capacity))
 
     def lose_producer(self) -> None:
-        """Its process is killed; another one comes."""
+        """Its process is killed; another one comes. On a local edge it is the consumer's, too."""
         if self.kind == "local":
-            self.lose_consumer()
-        elif self.kind == "shm":
-            self.producer = self._new_producer()
-        self.to_producer.clear()
+            self._local = LocalConnector()
+            self._lose_consumer()
+        self._lose_producer()
 
     def lose_consumer(self) -> None:
         """Its process is killed; another one comes. On a local edge it is the producer's, too."""
+        if self.kind == "local":
+            self.lose_producer()
+        else:
+            self._lose_consumer()
+
+    def _lose_producer(self) -> None:
+        self._hub.from_talker.clear()
+        self._hub.to_talker.clear()
+        self.producer = self._new_producer()
+        self.to_producer.clear()
+
+    def _lose_consumer(self) -> None:
         filed = self.consumer.filed
-        if isinstance(self.producer, HubProducer):
-            self.producer.sent.clear()
-            self.producer.to_worker.clear()
-            self._replies.clear()
-        elif self.kind == "local":
-            self._local = LocalConnector()
-            self.producer = self._new_producer()
-            self.to_producer.clear()
+        self._hub.to_codec.clear()
+        self._hub.from_codec.clear()
         self.consumer = self._new_consumer()
         self.consumer.filed = filed
         self.to_consumer.clear()
@@ -253,10 +266,12 @@ class Edge:
     # --- the hub --------------------------------------------------------------------------------------------
 
     def open(self, session: str = "s", life: int = 1, epoch: int = 0) -> None:
+        self._hub.open(session, life, epoch)
         self.to_consumer.append((session, epoch, life))
         self.to_producer.append((session, epoch, life))
 
     def interrupt(self, epoch: int, session: str = "s") -> None:
+        self._hub.interrupt(session, epoch)
         self.to_consumer.append((session, epoch, None))
         self.to_producer.append((session, epoch, None))
 
@@ -279,20 +294,23 @@ class Edge:
 
     # --- all together ---------------------------------------------------------------------------------------
 
+    def pump(self, *, twice: bool = False) -> None:
+        """Let the producer's end send, and what is on the way come to the other end."""
+        self.producer.pump(twice=twice)
+        self._hub.work()
+
     def settle(self) -> None:
         """Let everything come that is due."""
         while self.to_consumer:
             self.tell_consumer()
         while self.to_producer:
             self.tell_producer()
-        for _ in range(200):
-            self.producer.pump()
+        for _ in range(100):
+            self.pump()
             self.consumer.receive()
+        self.pump()
         self.producer.pump()
 
     @property
     def filed(self) -> list[Chunk]:
         return [chunk for _, _, chunk in self.consumer.filed]
-
-
-__all__ = ["KINDS", "Edge", "Full", "Interrupt", "Open", "ToHub", "ToWorker"]
