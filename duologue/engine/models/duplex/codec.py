@@ -37,6 +37,8 @@ class CodecOptions(CheckpointOptions):
     dtype: Literal["float64", "float32"] = "float64"
     """What it computes in: ``float32`` is faster, above all on a GPU, and the last bit of a sample may then depend on
     how its frames were cut and on who else spoke."""
+    threads: int = Field(default=1, gt=0)
+    """CPU threads that torch may use in the stage's process."""
     max_batch: int = Field(default=4, gt=0)
     """Chunks decoded together. More than a few do not fit a CPU's cache (of the tiny codec, 10 frames cost one core
     2.0 ms alone, 2.5 by four, 6.4 by sixteen); a GPU has room for many."""
@@ -128,6 +130,7 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[N
                           f"{context}")
     if wanted.device.startswith("cuda") and not torch.cuda.is_available():
         raise ConfigError(f"device: {wanted.device}: torch finds no GPU here; set device to cpu")
+    torch.set_num_threads(wanted.threads)
     dtype = {"float64": torch.float64, "float32": torch.float32}[wanted.dtype]
     tensors = {name: tensor.to(dtype) for name, tensor in checkpoint.tensors("codec", wanted.device)}
     return CodecStage(BatchDecoder(config, CausalDecoder(config, tensors), wanted.max_batch), pipeline.chunking)

@@ -20,6 +20,9 @@ class RunnerOptions(CheckpointOptions):
     runner: Literal["torch", "vllm"] = "torch"
     """``vllm`` needs the package of that name, and a checkpoint in a folder."""
     torch: TorchOptions = TorchOptions()
+    threads: int = Field(default=1, gt=0)
+    """CPU threads that torch may use in the stage's process. Stages work at the same time: on two cores the tiny
+    pipeline takes a third more CPU with two threads each, which wait for each other."""
     vllm: dict[str, Any] = Field(default_factory=dict)
     """``VllmOptions`` but for ``model``, which is the checkpoint's."""
 
@@ -32,6 +35,7 @@ def open_runner(part: Literal["thinker", "talker"], checkpoint: Checkpoint, opti
     """
     decoder = checkpoint.thinker if part == "thinker" else checkpoint.talker
     if options.runner == "torch":
+        torch.set_num_threads(options.threads)
         given = options.torch
         if "max_length" not in given.model_fields_set:
             given = given.model_copy(update={"max_length": min(given.max_length, decoder.max_position_embeddings)})

@@ -256,3 +256,12 @@ def test_a_config_that_cannot_work_is_refused(options: dict[str, Any], config: d
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match=says):
         codec.create({**TINY, **options}, pipeline(**config))
+
+
+def test_the_threads_of_the_process_are_those_of_the_options() -> None:
+    before = torch.get_num_threads()
+    new_codec(options={"threads": 2}).close()
+    assert torch.get_num_threads() == 2
+    new_codec().close()
+    assert torch.get_num_threads() == 1
+    torch.set_num_threads(before)
