@@ -142,6 +142,7 @@ class Engine:
         self.config: Any = None
         """vLLM's ``VllmConfig``, with what it found out when it started."""
         self._requests: dict[int, Request] = {}
+        self._rows_connected = asyncio.Event()
         self._rows_tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
         self._commands: asyncio.Queue[Coroutine[Any, Any, None] | None] = asyncio.Queue()
@@ -191,20 +192,16 @@ class Engine:
             self._loop.close()
 
     async def _serve(self, options: VllmOptions) -> None:
-        # The files of vLLM's sockets are only needed until both ends have found each other, and vLLM leaves them.
         with tempfile.TemporaryDirectory(prefix="duologue-") as sockets:
             self._llm = AsyncLLM.from_engine_args(engine_args(options, sockets))
+            try:
+                await self._prepare()
+            except BaseException:
+                self._llm.shutdown()
+                raise
+        # Answers have come, so both ends of vLLM's sockets have found each other. vLLM would leave their files.
+        self._started.set()
         try:
-            # Asked for once here, so that opening a request never waits for an answer in between.
-            await self._llm.get_supported_tasks()
-            address = hidden.new_address()
-            server = await asyncio.start_unix_server(self._take_rows, address)
-            await self._llm.collective_rpc("send_rows_to", args=(address,))
-            server.close()
-            self._llm.output_handler.add_done_callback(
-                lambda _: self.events.put(DiedEvent("its engine process has ended")))
-            self.config = self._llm.vllm_config
-            self._started.set()
             while (command := await self._commands.get()) is not None:
                 await command
         finally:
@@ -215,6 +212,18 @@ class Engine:
             # They end with the engine's process.
             if self._rows_tasks:
                 await asyncio.wait(self._rows_tasks)
+
+    async def _prepare(self) -> None:
+        # Asked for once here, so that opening a request never waits for an answer in between.
+        await self._llm.get_supported_tasks()
+        address = hidden.new_address()
+        server = await asyncio.start_unix_server(self._take_rows, address)
+        await self._llm.collective_rpc("send_rows_to", args=(address,))
+        await self._rows_connected.wait()
+        server.close()
+        self._llm.output_handler.add_done_callback(
+            lambda _: self.events.put(DiedEvent("its engine process has ended")))
+        self.config = self._llm.vllm_config
 
     async def _open(self, request: int, first: Input) -> None:
         self._requests[request] = Request(self._llm, str(request), first, self.events)
@@ -235,6 +244,7 @@ class Engine:
         with contextlib.closing(writer):
             if user != os.getuid():
                 return
+            self._rows_connected.set()
             frames: AsyncIterator[RowsFrame] = hidden.read(reader)
             async for frame in frames:
                 self.events.put(frame)
