@@ -298,7 +298,11 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """The next stage has enough waiting: while ``held``, make no more codec frames for this session."""
+    """The next stage has enough waiting: while ``held``, make no more for it of this session.
+
+    A talker must obey, since frames that find no room fail the session. Text always finds room, so a thinker may go
+    on, as it has to answer every unit.
+    """
 
     session: str
     held: bool

@@ -40,7 +40,10 @@ class SelfWaking(Protocol):
 
     @property
     def wake_fd(self) -> int | None:
-        """A descriptor that becomes readable then; ``step`` makes it unreadable again. None when there is none."""
+        """A descriptor that becomes readable then; ``step`` makes it unreadable again. None when there is none.
+
+        Constant from the moment the stage was created.
+        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -128,10 +128,15 @@ class Worker:
         """Descriptors to wait for, and what to do when one is readable."""
         for name, outlets in self._outlets.items():
             if (fileno := outlets.sender.fileno()) is not None:
-                yield fileno, partial(self.pump, name)
+                yield fileno, partial(self._answer, outlets.sender, self.pump, name)
         for name, inlets in self._inlets.items():
             if (fileno := inlets.receiver.fileno()) is not None:
-                yield fileno, partial(self.receive, name)
+                yield fileno, partial(self._answer, inlets.receiver, self.receive, name)
+
+    @staticmethod
+    def _answer(end: Sender | Receiver, act: Callable[[str], None], name: str) -> None:
+        end.clear()
+        act(name)
 
     def replies(self) -> list[ToHub]:
         """What the hub is to be told now."""
@@ -189,7 +194,6 @@ class Worker:
         """Send what may be sent over the edge after ``name``, and hold or release its sessions."""
         if (outlets := self._outlets.get(name)) is None:
             return
-        outlets.sender.clear()
         successor = self._graph.nodes[name].successor
         while outlets.pump() and successor is not None and successor in self.stages:
             self.receive(successor)
@@ -199,7 +203,6 @@ class Worker:
     def receive(self, name: str) -> None:
         """File what has come over the edge before ``name``."""
         inlets = self._inlets[name]
-        inlets.receiver.clear()
         for parcel in inlets.receiver.receive():
             self._arrive(name, parcel.session, partial(inlets.accept, parcel))
         inlets.tell()
