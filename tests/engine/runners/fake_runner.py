@@ -55,9 +55,9 @@ def choose(state: int, sampling: Sampling, made: int, vocabulary: int) -> int:
     if sampling.at_budget is not None and made == sampling.max_tokens - 1:
         return sampling.at_budget
     allowed = sampling.first if sampling.first and not made else range(vocabulary)
-    candidates = [id for id in allowed if id not in sampling.forbidden]
-    # A bias is so many more tickets in the lottery.
-    candidates += [id for id, bias in sampling.bias for _ in range(int(bias)) if id in candidates]
+    bias = dict(sampling.bias)
+    # A bias is so many more tickets in the lottery, or none at all.
+    candidates = [id for id in allowed if id not in sampling.forbidden for _ in range(1 + int(bias.get(id, 0)))]
     return candidates[zlib.crc32(b"%d" % sampling.seed, state) % len(candidates)]
 
 

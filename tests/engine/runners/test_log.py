@@ -120,8 +120,8 @@ def test_nothing_changes_before_the_position_that_is_told(terminators: bool, act
             case "answer", [*tokens] if log.next > log.first:
                 entry = log.next - 1
                 unchanged = log.revise(entry, [int(str(token)) for token in tokens])
-            case "revise", (int(back), list(tokens)) if log.first <= log.next - 1 - back:
-                unchanged = log.revise(log.next - 1 - back, tokens)
+            case "revise", (int(back), [*tokens]) if log.first <= log.next - 1 - back:
+                unchanged = log.revise(log.next - 1 - back, [int(str(token)) for token in tokens])
             case "rollback", int(mark) if mark <= log.next:
                 unchanged = log.rollback(mark)
             case "forget", (int(count), int(text)) if count <= log.next - log.first:

@@ -38,7 +38,8 @@ class Ear:
     def row(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """The row of ``row_samples`` samples (-1..1) that follow ``WINDOW - HOP`` earlier ones, (hidden_size,)."""
         spectrum = log_mel(samples).mean(axis=0, dtype=np.float32)
-        return (spectrum @ self._weight + self._bias).astype(np.float32)
+        row: NDArray[np.float32] = spectrum @ self._weight + self._bias
+        return row
 
 
 class Hearing:
@@ -66,11 +67,12 @@ def log_mel(samples: NDArray[np.float32]) -> NDArray[np.float32]:
     windows = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP] * _HANN
     power = np.abs(np.fft.rfft(windows, axis=1)) ** 2
     mel = np.log10(np.maximum(power.astype(np.float32) @ _FILTERS, _FLOOR))
-    return ((mel + 4) / 4).astype(np.float32)
+    scaled: NDArray[np.float32] = (mel + 4) / 4
+    return scaled
 
 
 def _hann() -> NDArray[np.float32]:
-    return (0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW)).astype(np.float32)
+    return np.asarray(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW), np.float32)
 
 
 def _filters() -> NDArray[np.float32]:
@@ -80,7 +82,7 @@ def _filters() -> NDArray[np.float32]:
     rise = (frequencies[:, None] - edges[None, :-2]) / np.diff(edges)[None, :-1]
     fall = (edges[None, 2:] - frequencies[:, None]) / np.diff(edges)[None, 1:]
     triangles = np.maximum(0, np.minimum(rise, fall))
-    return (triangles * (2 / (edges[2:] - edges[:-2]))).astype(np.float32)
+    return np.asarray(triangles * (2 / (edges[2:] - edges[:-2])), np.float32)
 
 
 _LINEAR_MEL = 15.0

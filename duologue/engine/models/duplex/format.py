@@ -39,8 +39,7 @@ class SamplingOptions(Strict):
     force_listen_count: int = Field(default=0, ge=0)
     """Units at the start of a session in which the thinker only listens."""
     listen_bias: float = 0.0
-    """Added to the logit of ``<|listen|>``; the others likewise."""
-    speak_bias: float = 0.0
+    """Added to the logit of ``<|listen|>``, which stands against ``<|speak|>`` at first; the others likewise."""
     turn_eos_bias: float = 0.0
     chunk_eos_bias: float = 0.0
 
@@ -143,19 +142,21 @@ class Format:
         return Answer(self._tokens)
 
     def begun(self, text: str, *, ends: bool) -> tuple[int, ...]:
-        """The beginning of an answer of which ``text`` has been told already, and that the reply ``ends`` there."""
-        words = self.encode(text)[:self._budget - 3]
-        return (self._tokens.speak, *words, *((self._tokens.turn_eos,) if ends else ()))
+        """The beginning of an answer of which ``text`` has been told already, and that the reply ``ends`` there.
+
+        What was no text was told as U+FFFD, so that it may be longer than an answer is.
+        """
+        return (self._tokens.speak, *self.encode(text), *((self._tokens.turn_eos,) if ends else ()))
 
     def sampling(self, unit: int, recent: Sequence[int], begun: Sequence[int] = ()) -> Sampling:
         """How the answer to unit ``unit`` is chosen after the text tokens ``recent``; it begins with ``begun``."""
         tokens, options = self._tokens, self._options
         first = () if begun else (tokens.listen,) if unit < options.force_listen_count \
             else (tokens.listen, tokens.speak)
-        bias = ((tokens.listen, options.listen_bias), (tokens.speak, options.speak_bias),
-                (tokens.turn_eos, options.turn_eos_bias), (tokens.chunk_eos, options.chunk_eos_bias))
+        bias = ((tokens.listen, options.listen_bias), (tokens.turn_eos, options.turn_eos_bias),
+                (tokens.chunk_eos, options.chunk_eos_bias))
         return Sampling(
-            max_tokens=self._budget - len(begun), stop=frozenset({tokens.listen, tokens.chunk_eos}),
+            max_tokens=max(self._budget - len(begun), 1), stop=frozenset({tokens.listen, tokens.chunk_eos}),
             temperature=options.temperature, top_k=options.top_k, top_p=options.top_p,
             repetition_penalty=options.repetition_penalty, recent=tuple(recent),
             forbidden=(tokens.unit, tokens.unit_end, tokens.im_start, tokens.im_end), first=first,

@@ -300,7 +300,8 @@ class Mind:
             self._raise_epoch(epoch, cut, self._past.known)
         self._type(*self._past.typed(output.unit))
         form = self._model.format
-        entry = self._sessions.record(self._session, form.unit(heard), output.tokens, form.room)
+        entry = self._sessions.record(self._session, form.unit(heard), output.tokens,
+                                      max(form.room, len(output.tokens)))
         answer = form.answer()
         answer.take(output.tokens)
         self._note(entry, answer, output.turn, output.epoch, {})

@@ -22,7 +22,7 @@ CONFIG = SHAPE.config.model_copy(update={"unit_ms": 80, "row_ms": 20, "max_unit_
 UNIT_SAMPLES = 1280
 TOKENS = CONFIG.tokens
 TOKENIZER = random.tokenizer(SHAPE)
-TALKATIVE = {"turn_eos_bias": 40, "chunk_eos_bias": 40, "speak_bias": 3, "listen_bias": 2}
+TALKATIVE = {"turn_eos_bias": 15, "chunk_eos_bias": 80}
 """Replies of a few units, with silences between them."""
 
 

@@ -84,12 +84,12 @@ def test_an_answer_reads_the_same_in_pieces_and_when_it_is_read_again(sampled: l
 
 
 def test_the_first_token_decides_and_the_last_of_the_budget_ends_the_unit() -> None:
-    sampling = form(speak_bias=2.0).sampling(3, (65, 66))
+    sampling = form(turn_eos_bias=2.0).sampling(3, (65, 66))
     assert set(sampling.first) == {T.listen, T.speak}
     assert sampling.stop == {T.listen, T.chunk_eos}
     assert (sampling.max_tokens, sampling.at_budget) == (20, T.chunk_eos)
     assert set(sampling.forbidden) == {T.unit, T.unit_end, T.im_start, T.im_end}
-    assert sampling.bias == ((T.speak, 2.0),)
+    assert sampling.bias == ((T.turn_eos, 2.0),)
     assert sampling.recent == (65, 66)
 
 
@@ -109,7 +109,7 @@ def test_an_answer_that_was_begun_is_gone_on_with_to_its_budget() -> None:
     sampling = FORM.sampling(0, (), begun)
     assert (sampling.max_tokens, sampling.first) == (14, ())
     assert FORM.begun("x" * 100, ends=True)[-1] == T.turn_eos
-    assert FORM.sampling(0, (), FORM.begun("x" * 100, ends=True)).max_tokens >= 1
+    assert FORM.sampling(0, (), FORM.begun("x" * 100, ends=True)).max_tokens == 1
 
 
 REPLY = [Spoken(10, 0, 2), Spoken(11, 2, 4), Spoken(13, 4, 5)]

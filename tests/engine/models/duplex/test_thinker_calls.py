@@ -6,6 +6,7 @@ so gives the same answer, as the one that lived through it all.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -15,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duologue.engine import CallerText, Decision, PipelineConfig, ReplyAudio, ReplyText, TurnEnd, TurnStatus, Unit
-from duologue.engine.messages import AppendUnit, Interrupt, Open
+from duologue.engine.messages import AppendUnit, Open
 from duologue.engine.models.duplex.format import Answer
-from tests.engine.models.duplex.fake_thinker import TOKENS, UNIT_SAMPLES, FakeThinker, create
+from tests.engine.models.duplex.fake_thinker import TOKENIZER, TOKENS, UNIT_SAMPLES, FakeThinker, create
 from tests.engine.runners.fake_runner import states
-from tests.engine.scripted import PACKAGE, WORD_SAMPLES, pipeline
+from tests.engine.scripted import WORD_SAMPLES, pipeline
 from tests.engine.simulation import Simulation
 
 PLACEMENTS = [("a", "a", "a"), ("a", "b", "b")]
@@ -95,18 +96,16 @@ OPTIONS: list[dict[str, Any]] = [
     {"window": {"high": 200, "low": 150}}, {"window": {"rule": "text", "high": 200, "low": 150, "text_tokens": 20}}]
 
 ACTIONS = st.one_of(
-    st.tuples(st.just("say"), st.integers(1, 6)),
-    st.tuples(st.just("inject"), st.integers(0, 5)),
-    st.tuples(st.just("interrupt"), st.integers(0, 8 * WORD_SAMPLES)),
-    st.tuples(st.sampled_from(["to_worker", "step", "to_hub"]), st.integers(0, 8)),
-    st.tuples(st.sampled_from(["kill", "restart"]), st.integers(0, 1)),
-    st.tuples(st.sampled_from(["work", "work", "pop"]), st.integers(1, 20)),
-    st.tuples(st.just("settle"), st.just(0)),
+    st.tuples(st.sampled_from(["say", "say and settle"]), st.integers(1, 4)),
+    st.tuples(st.sampled_from(["inject", "kill", "restart"]), st.integers(0, 1)),
+    st.tuples(st.sampled_from(["interrupt", "interrupt"]), st.integers(0, 8 * WORD_SAMPLES)),
+    st.tuples(st.sampled_from(["to_worker", "step", "to_hub"]), st.integers(0, 12)),
+    st.tuples(st.sampled_from(["work", "pop"]), st.integers(1, 20)),
 )
 
 
 @settings(max_examples=250, deadline=None, derandomize=True)
-@given(st.sampled_from(PLACEMENTS), st.sampled_from(OPTIONS), st.lists(ACTIONS, max_size=30))
+@given(st.sampled_from(PLACEMENTS), st.sampled_from(OPTIONS), st.lists(ACTIONS, min_size=8, max_size=40))
 def test_whatever_the_order_of_things_a_thinker_opened_anew_is_the_same(
         placement: tuple[str, ...], options: dict[str, Any], actions: list[tuple[str, int]]) -> None:
     sim = Simulation(config(*placement, **options))
@@ -139,8 +138,10 @@ def test_whatever_the_order_of_things_a_thinker_opened_anew_is_the_same(
             case "pop":
                 for _ in range(argument):
                     sim.pop()
-            case "settle":
-                sim.settle()
+            case "say and settle":
+                for _ in range(argument):
+                    say(sim)
+                    sim.settle()
     sim.settle()
     assert [event.unit for event in decisions(sim)] == list(range(sim.state.units))
     for decision in decisions(sim):
@@ -148,8 +149,8 @@ def test_whatever_the_order_of_things_a_thinker_opened_anew_is_the_same(
         read.take(decision.tokens)
         assert read.well_formed == decision.tokens
     check_replies(sim, heard)
-    if not any(end.status is TurnStatus.FAILED for end in ends(sim)):
-        check_against_anew(sim, options)
+    assert not [end for end in ends(sim) if end.status is TurnStatus.FAILED]
+    check_against_anew(sim, options)
 
 
 def check_replies(sim: Simulation, heard: dict[int, str]) -> None:
@@ -198,13 +199,15 @@ def test_a_journal_shorter_than_the_window_still_opens_a_session(sim: Simulation
     assert [each.tokens for each in same] == [each.tokens for each in decided]
 
 
-def speaking(sim: Simulation) -> int:
-    """Let units pass until a reply is open that has words; its number."""
-    for _ in range(200):
+def speaking(sim: Simulation, words: int = 1) -> int:
+    """Let units pass until a reply is open that has so many words; its number."""
+    for _ in range(500):
         say(sim)
         sim.settle()
         if sim.state._turns.open and not sim.state._turns.open[-1].text_whole:
-            return sim.state._turns.open[-1].number
+            turn = sim.state._turns.open[-1].number
+            if len(re.findall(r"\w+", texts(sim, turn))) >= words:
+                return turn
     raise AssertionError("it never spoke")
 
 
@@ -223,9 +226,9 @@ def test_a_reply_goes_on_after_its_thinker_was_killed(sim: Simulation) -> None:
 
 
 def test_a_reply_goes_on_though_its_last_words_came_and_their_decision_did_not(sim: Simulation) -> None:
-    turn = speaking(sim)
-    before = texts(sim, turn)
-    while sim.state._turns.open and texts(sim, turn) == before:
+    for _ in range(50):
+        turn = speaking(sim)
+        before = texts(sim, turn)
         say(sim)
         while sim.deliver_to_worker("a") or sim.step("a"):
             pass
@@ -233,46 +236,32 @@ def test_a_reply_goes_on_though_its_last_words_came_and_their_decision_did_not(s
             sim.deliver_to_hub("a")
             while sim.pop():
                 pass
+        if texts(sim, turn) != before:
+            break
+        sim.settle()
     said = texts(sim, turn)
+    assert len(said) > len(before)
     assert sim.state.decided == sim.state.units - 1
     sim.to_hub["a"].clear()
     sim.kill("a")
     sim.settle()
     say(sim, 30)
     sim.settle()
-    assert len(said) > len(before)
     assert texts(sim, turn).startswith(said)
     assert next(end.status for end in ends(sim) if end.turn == turn) is TurnStatus.DONE
     check_against_anew(sim, {})
 
 
 def test_what_was_not_heard_of_a_cut_reply_is_not_remembered(sim: Simulation) -> None:
-    turn = speaking(sim)
-    while len(texts(sim, turn).split()) < 3:
-        say(sim)
-        sim.settle()
+    turn = speaking(sim, words=3)
+    name = sim.state.session
+    before = thinker(sim).sessions.said(name, 1000)
     heard = sim.state.interrupt(turn, WORD_SAMPLES)
     sim.collect()
-    say(sim)
     sim.settle()
+    after = thinker(sim).sessions.said(name, 1000)
     assert 0 < len(heard) < len(texts(sim, turn))
-    sequence = [id for piece in thinker(sim).sessions.sequence(sim.state.session) for id in getattr(piece, "ids", ())]
-    cut = sequence.index(TOKENS.turn_eos)
-    # Everything before is the prefix, the units it listened to, and what was heard.
-    assert thinker(sim)._model.format._tokenizer.decode(sequence[:cut]).endswith(heard.rstrip("�"))
+    assert after == before[:len(after)]
+    assert len(after) < len(before)
+    assert TOKENIZER.decode(list(after)).rstrip("�").endswith(heard.rstrip("�"))
     check_against_anew(sim, {})
-
-
-def test_a_thinker_alone_answers_exactly_one_decision_a_unit_after_an_interruption() -> None:
-    stage = create({})
-    stage.receive(Open("s", 0, 0, 0))
-    for index in range(4):
-        stage.receive(AppendUnit("s", 0, unit(index)))
-    for _ in range(7):
-        stage.step()
-    stage.receive(Interrupt("s", 1))
-    stage.receive(AppendUnit("s", 1, unit(4)))
-    out = [each for each in drain(stage) if isinstance(each, Decision)]
-    assert [each.unit for each in out] == list(range(out[0].unit, 5))
-    assert {each.epoch for each in out[1:]} == {1}
-    assert PACKAGE

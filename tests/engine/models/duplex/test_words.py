@@ -64,6 +64,7 @@ def test_what_is_no_text_is_replaced_at_once_and_half_a_character_at_the_end_is_
 
 def test_special_tokens_are_no_text() -> None:
     speak = TOKENIZER.token_to_id("<|speak|>")
+    assert speak is not None
     assert (WORDS.of(speak), WORDS.of(10**6)) == (b"", b"")
     assert WORDS.of(TOKENIZER.encode("the").ids[0]) == b"the"
 
