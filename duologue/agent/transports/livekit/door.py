@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import math
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -24,12 +25,13 @@ from duologue.agent.transports.livekit.transport import LiveKitTransport
 from duologue.engine import Load, Refused
 
 FULL = 1.0
-"""The load at which the server is told to send no more jobs."""
+"""The load of an engine that would not take one more call at once."""
 
 _NOT_FULL = 0.99
-_ASSUMED_JOBS = 64
-"""Until its first measurement AgentServer counts an accepted job as this share of a full load; whether a call really
-fits is asked of the engine with every request."""
+_FULL_AS_TOLD = 0.6
+"""What the server is told of a full engine; others in proportion. From its ``target_load`` on (0.7 unless configured)
+it does not ask a worker. But what it was told may be seconds old, and a room for which nobody was asked stays without
+an agent: so it is to ask, and the engine decides."""
 
 _LOAD_WAIT_S = 1.0
 
@@ -73,8 +75,8 @@ class LiveKitDoor:
         self._server = RoomServer(
             self._jobs, agent_name=config.agent_name, on_request=self._on_request,
             ws_url=config.url, api_key=config.api_key, api_secret=config.api_secret.get_secret_value(),
-            host="127.0.0.1", port=0, load_fnc=self._load_from_thread, load_threshold=FULL,
-            num_idle_processes=_ASSUMED_JOBS, max_retry=sys.maxsize)
+            host="127.0.0.1", port=0, load_fnc=self._load_from_thread, load_threshold=math.inf,
+            num_idle_processes=0, max_retry=sys.maxsize)
         self._started = asyncio.Event()
         self._server.on("worker_started", self._started.set)
         self._last_load = 0.0
@@ -166,7 +168,7 @@ class LiveKitDoor:
         """Ask on the event loop, where the engine lives: AgentServer asks on a thread of its own."""
 
         async def ask() -> float:
-            return self._fullness()
+            return _FULL_AS_TOLD * self._fullness()
 
         with contextlib.suppress(TimeoutError):  # a busy moment; AgentServer would ask no more if this raised
             self._last_load = asyncio.run_coroutine_threadsafe(ask(), self._loop).result(_LOAD_WAIT_S)

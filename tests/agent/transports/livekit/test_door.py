@@ -28,6 +28,9 @@ def load(share: float, sessions: int = 1, waiting: int = 0, has_room: bool = Tru
     return Load(share * PERIOD_S, PERIOD_S, sessions, waiting, has_room)
 
 
+HALF = load(0.5)
+
+
 def test_the_load_is_the_measured_share_of_what_the_engine_admits() -> None:
     assert fullness(load(0.4), 0.8) == pytest.approx(0.5)
     assert fullness(load(0.2), 0.8) == pytest.approx(0.25)
@@ -41,6 +44,12 @@ def test_the_worker_is_full_if_and_only_if_the_engine_would_not_take_a_call_at_o
     assert fullness(load(0.1, has_room=False), 0.8) == FULL
     assert fullness(load(0.1, waiting=1), 0.8) == FULL
     assert fullness(load(3.0), 0.8) < FULL
+
+
+async def test_the_server_is_never_told_not_to_ask() -> None:
+    door = door_to_nowhere(load(3.0, has_room=False))
+    assert 0.5 < await asyncio.to_thread(door._load_from_thread) < 0.7
+    await door.close()
 
 
 @pytest.mark.parametrize(("metadata", "session"), [
@@ -63,10 +72,10 @@ def test_livekit_agents_still_has_what_is_used_of_it() -> None:
     assert inspect.getsource(AgentServer.run).count("self._proc_pool = ") == 1
 
 
-def door_to_nowhere() -> LiveKitDoor:
+def door_to_nowhere(now: Load = HALF) -> LiveKitDoor:
     config = LiveKitConfig.model_validate({"url": "ws://127.0.0.1:9", "api_key": "k", "api_secret": "s" * 32})
     board = Switchboard(cast(Engine, None), ConversationConfig())
-    return LiveKitDoor(config, board, lambda: load(0.5), target_load=0.8)
+    return LiveKitDoor(config, board, lambda: now, target_load=0.8)
 
 
 async def test_a_worker_that_is_not_registered_says_so_and_can_be_drained_and_closed() -> None:
@@ -95,7 +104,7 @@ async def test_a_busy_loop_is_as_loaded_as_it_last_was(monkeypatch: pytest.Monke
     monkeypatch.setattr(door_module, "_LOAD_WAIT_S", 0.2)
     door = door_to_nowhere()
     known = await asyncio.to_thread(door._load_from_thread)
-    assert known == pytest.approx(0.625)
+    assert known == pytest.approx(0.6 * 0.625)
     asking = asyncio.get_running_loop().run_in_executor(None, door._load_from_thread)
     time.sleep(0.5)  # noqa: ASYNC251 - the loop is to be busy
     assert await asking == known

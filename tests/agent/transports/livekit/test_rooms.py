@@ -117,6 +117,18 @@ async def test_a_full_engine_leaves_the_job_to_another_worker(tmp_path: Path) ->
         assert len(free.engine.sessions) == 4
 
 
+async def test_a_room_right_after_a_full_worker_s_last_call_gets_its_agent(tmp_path: Path) -> None:
+    async with house_of(tmp_path) as (server, house):
+        async with room_call(server, "one", Microphone()) as caller:
+            await joined(caller)
+            house.engine.has_room = False
+            await asyncio.sleep(3)  # longer than from one report of the load to the next
+        await until(lambda: house.engine.held == 0, "the end of the call")
+        house.engine.has_room = True
+        async with room_call(server, "two", Microphone()) as caller:
+            await joined(caller)
+
+
 async def test_a_refused_session_costs_nothing_and_the_next_room_is_served(tmp_path: Path) -> None:
     async with house_of(tmp_path) as (server, house):
         house.engine.refusal = Refused("capacity", "full", position=1, ticket="t")
