@@ -31,6 +31,7 @@ CodecName = Literal["PCMU/8000/1", "PCMA/8000/1", "G722/16000/1", "opus/48000/2"
 MODULES = Path("/usr/lib/baresip/modules")
 _WAV_HEADER = 44
 _TAIL_S = 240.0
+_ROOM = 0.001  # level of a quiet room: 60 dB below full scale. No microphone gives digital silence
 _LOOK_S = 0.05  # from one look at how the wavs grow to the next
 _AROUND = 10  # looks before and after one that say where its sound belongs: more than a burst lasts
 _SLACK_S = 0.06
@@ -92,8 +93,9 @@ class Baresip:
         folder.mkdir(parents=True, exist_ok=True)
         # At the codec's own rate: what baresip resamples by itself has aliases in it.
         sound = self.microphone.read(0, self.microphone.length)
-        tail = np.zeros(round(_TAIL_S * self.rate), np.float32)
-        write_wav(folder / "microphone.wav", np.concatenate([resample(sound, RATE, self.rate), tail]), self.rate)
+        sound = np.concatenate([resample(sound, RATE, self.rate), np.zeros(round(_TAIL_S * self.rate), np.float32)])
+        hum = np.random.default_rng(1).normal(0, _ROOM, sound.size)
+        write_wav(folder / "microphone.wav", sound + hum.astype(np.float32), self.rate)
         # One port is SIP's, and the next one SIP's over TLS.
         self.sip_port, control = free_port(), free_port()
         (folder / "config").write_text(_CONFIG.format(modules=MODULES, sip=self.sip_port, control=control,
