@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -108,11 +109,15 @@ class Engine:
                           position=answer.position, eta_s=answer.eta_s, ticket=answer.ticket)
         state = SessionState(uuid.uuid4().hex, self.config, self._graph, instructions, voice)
         self._placement.take(state.session)
-        self._opened_at[state.session] = now
-        self._empty.clear()
-        session = EngineSession(state, send=self._send, release=self._release,
-                                observe=partial(self._placement.observe, state.session))
+        try:
+            session = EngineSession(state, send=self._send, release=self._release,
+                                    observe=partial(self._placement.observe, state.session))
+        except BaseException:
+            self._placement.release(state.session)
+            raise
         self._sessions[session.id] = session
+        self._opened_at[session.id] = now
+        self._empty.clear()
         return session
 
     def health(self) -> Mapping[str, ProcessHealth]:
@@ -143,22 +148,25 @@ class Engine:
         """Rebuild the sessions it serves in a process that runs again."""
         self._placement.process_up(process.process, process.replica, process.kv)
         for session in self._on(process):
-            session.restored(process.stages)
+            with self._alone(session):
+                session.restored(process.stages)
 
     def process_down(self, process: StageProcess, detail: str) -> None:
         """Move its sessions to another replica; those for which there is none wait for it."""
         self._placement.process_down(process.process, process.replica)
         for session in self._on(process):
-            session.lost(process.stages, detail)
-            self._move(session, process)
+            with self._alone(session):
+                session.lost(process.stages, detail)
+                self._move(session, process)
 
     def process_given_up(self, process: StageProcess, detail: str) -> None:
         """Move its sessions to another replica; those for which there is none end."""
         self._placement.process_given_up(process.process, process.replica)
         for session in self._on(process):
-            session.lost(process.stages, detail)
-            if not self._move(session, process):
-                session.given_up((), detail)
+            with self._alone(session):
+                session.lost(process.stages, detail)
+                if not self._move(session, process):
+                    session.given_up((), detail)
 
     def _on(self, process: StageProcess) -> list[EngineSession]:
         return [self._sessions[name] for name in self._placement.on(process.process, process.replica)]
@@ -191,11 +199,16 @@ class Engine:
         if isinstance(message, FromStage) and isinstance(message.message, SessionFailed):
             LOG.error("session failed in a stage: %s", message.message.detail,
                       extra={"fields": {"session": name, "stage": message.stage, "process": process.name}})
-        try:
+        with self._alone(session):
             session.receive(message)
+
+    @contextlib.contextmanager
+    def _alone(self, session: EngineSession) -> Iterator[None]:
+        """End the session at a fault in its bookkeeping, which must not end the loop that serves all of them."""
+        try:
+            yield
         except Exception:
-            # A fault in one session's bookkeeping must not end the loop that serves all of them.
-            LOG.exception("session ended by a fault in the hub", extra={"fields": {"session": name}})
+            LOG.exception("session ended by a fault in the hub", extra={"fields": {"session": session.id}})
             session.given_up((), "internal fault")
 
     def _send(self, message: ToStage) -> None:
