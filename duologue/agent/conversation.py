@@ -339,6 +339,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(_T, PlayStarted, known_turn, _S, nothing),
     Transition(_T, Onset, always, _P, pause),
     Transition(_T, ReplyClosed, nothing_left, _L, nothing),
+    Transition(_T, PlayFinished, nothing_left, _L, nothing),
     Transition(_S, Hint, always, _D, duck),
     Transition(_S, Onset, may_be_echo, _D, duck),
     Transition(_S, Onset, always, _P, pause),

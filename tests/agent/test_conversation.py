@@ -193,6 +193,13 @@ def test_a_reply_that_failed_before_its_first_sample_gives_the_floor_back() -> N
     assert stage.give(ReplyClosed(1, silent=True)) == [Announce(State.LISTENING)]
 
 
+def test_a_reply_that_ends_without_a_sample_gives_the_floor_back() -> None:
+    stage = Stage()
+    stage.give(ReplyOpened(1))
+    assert stage.give(PlayFinished(1)) == [Announce(State.LISTENING)]
+    assert stage.give(CancelAsked()) == []
+
+
 def test_after_the_end_nothing_has_any_effect() -> None:
     stage = Stage()
     stage.speak()
