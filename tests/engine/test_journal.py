@@ -4,7 +4,7 @@ import pytest
 
 from duologue.engine import journal as journal_module
 from duologue.engine.journal import Cut, GivenUp, Heard, Journal, Said
-from duologue.engine.messages import AgentSaid, CallerSaid
+from duologue.engine.messages import AgentSaid, CallerSaid, Decided, Open
 from tests.engine.scripted import unit
 
 
@@ -59,3 +59,31 @@ def test_the_oldest_records_go_when_there_are_too_many(monkeypatch: pytest.Monke
     journal = Journal(3)
     assert [journal.write(Heard(str(n), 0)) for n in range(3)] == [0, 0, 1]
     assert journal.history() == (CallerSaid("1"), CallerSaid("2"))
+
+
+def test_audio_stays_with_the_tokens_it_was_answered_with() -> None:
+    journal = Journal(3)
+    dropped = []
+    for n in range(5):
+        dropped.append(journal.keep(unit(n), decided=n))
+        journal.answered(Decided(n, 0, (n,), epoch=1))
+    journal.understood(4, "hello", decided=5)
+    # It has become words, and yet the model is to hear it again.
+    assert indexes(journal) == [2, 3, 4]
+    assert dropped == [0, 0, 0, 1, 1]
+    opening = journal.opening(Open("s", 1, 0, 5, decided=5))
+    assert (opening.next_unit, opening.decided) == (2, 5)
+    # Answers go further back than audio.
+    assert [output.unit for output in opening.outputs] == [0, 1, 2, 3, 4]
+    assert opening.history == (CallerSaid("hello", 5),)
+
+
+def test_a_session_without_audio_begins_with_the_unit_that_comes_next() -> None:
+    assert Journal(3).opening(Open("s", 0, 0, 7)).next_unit == 7
+
+
+def test_the_oldest_answers_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "MAX_OUTPUTS", 2)
+    journal = Journal(3)
+    assert [journal.answered(Decided(n, 0, (n,))) for n in range(3)] == [0, 0, 1]
+    assert [output.unit for output in journal.opening(Open("s", 0, 0, 3)).outputs] == [1, 2]

@@ -55,9 +55,9 @@ class Answer:
     sampled: list[int] = field(default_factory=list)
     speaks: bool = False
     ends: bool = False
-    """Whether the reply is over with it: it is whole, or the thinker stopped within it to listen."""
-    yields: bool = False
-    """Whether the thinker stopped to listen."""
+    """Whether the reply is over with it: it is whole, or the thinker said its text and then chose to listen."""
+    listens: bool = False
+    """Whether the thinker chose to listen: within a reply it gives up the floor."""
     _over: bool = False
 
     def take(self, sampled: Sequence[int]) -> None:
@@ -68,10 +68,9 @@ class Answer:
                 continue
             if not self.speaks:
                 self.speaks = token == self.tokens.speak
-                self._over = self.yields = not self.speaks
+                self._over = self.listens = not self.speaks
             elif token in (self.tokens.turn_eos, self.tokens.listen):
                 self.ends = self._over = True
-                self.yields = token == self.tokens.listen
             elif token == self.tokens.chunk_eos:
                 self._over = True
             elif token != self.tokens.speak:

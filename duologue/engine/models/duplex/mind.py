@@ -196,10 +196,10 @@ class Mind:
         # What an interruption has made void already is not told.
         told = self._tell(reply) if reply is not None and not self._interrupts else None
         known = reply is not None and reply.known
-        yields = answer.yields and known
+        yields = answer.listens and known
         decision = Decision(
             self._session, self._epoch, reply.number if reply else max(self._next_turn - 1, 0), asked.unit.index,
-            Choice.SPEAK if answer.speaks and known and not yields else Choice.LISTEN, yields, now - asked.filed,
+            Choice.SPEAK if answer.speaks and known else Choice.LISTEN, yields, now - asked.filed,
             answer.well_formed)
         return [decision] if told is None else [told, decision]
 
@@ -214,7 +214,7 @@ class Mind:
                 reply.text.add(token)
             reply.spoken.append(Spoken(entry, first, len(reply.text.tokens)))
             reply.rows += [rows.get(place, self._nothing) for place in answer.places]
-        if reply is not None and (answer.ends or answer.yields):
+        if reply is not None and (answer.ends or answer.listens):
             reply.text.end()
             self._reply = None
         return reply

@@ -28,7 +28,7 @@ def text(tokens: tuple[int, ...]) -> str:
 def answer(*sampled: int) -> tuple[tuple[int, ...], bool, bool, bool]:
     read = FORM.answer()
     read.take(sampled)
-    return read.well_formed, read.speaks, read.ends, read.yields
+    return read.well_formed, read.speaks, read.ends, read.listens
 
 
 def test_a_session_begins_with_its_instructions() -> None:
@@ -63,8 +63,8 @@ def test_an_answer_listens_or_speaks_and_may_end_its_reply() -> None:
 def test_an_answer_in_the_sequence_is_well_formed_whatever_was_sampled() -> None:
     # The end of the reply is its end, though a model may go on until its budget ends.
     assert answer(T.speak, 65, T.turn_eos, 66, 67, T.chunk_eos)[0] == (T.speak, 65, T.turn_eos, T.chunk_eos)
-    # It stopped within the unit to listen: the reply ends there.
-    assert answer(T.speak, 65, T.listen) == ((T.speak, 65, T.turn_eos, T.chunk_eos), True, True, True)
+    # It said what it had to say and listens: the reply ends there.
+    assert answer(T.speak, 65, T.listen) == ((T.speak, 65, T.turn_eos, T.chunk_eos), True, True, False)
     assert answer(T.speak, 65, T.speak, 66, T.chunk_eos)[0] == (T.speak, 65, 66, T.chunk_eos)
     # Interrupted before it was whole, or before there was anything.
     assert answer(T.speak, 65)[0] == (T.speak, 65, T.chunk_eos)

@@ -1,4 +1,4 @@
-"""The shipped pipeline of random weights: real thinker, talker and codec over the real runner, shared memory between."""
+"""The shipped pipeline of random weights: real thinker, talker, codec and runner, shared memory between them."""
 
 from __future__ import annotations
 

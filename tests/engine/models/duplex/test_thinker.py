@@ -150,6 +150,7 @@ def test_a_listen_within_a_reply_yields_and_ends_it() -> None:
         pieces = [text for text in session.texts if text.fence.turn == each.turn]
         assert pieces[-1].last
         assert each.choice is Choice.LISTEN
+        assert each.tokens == (TOKENS.listen,)
 
 
 def test_a_unit_waits_for_the_answer_to_the_one_before() -> None:
