@@ -99,9 +99,10 @@ class Recorder:
             files, work = self._work.get()
             try:
                 files.write(work)
-            except OSError as error:
+            except (OSError, ValueError) as error:
+                # ValueError: what a client sent cannot be written as text. This thread serves the other calls too.
                 if not files.failed:
-                    _log.error("recording_failed", folder=str(files.folder), reason=error.strerror)
+                    _log.error("recording_failed", folder=str(files.folder), reason=str(error))
                 files.failed = True
             finally:
                 self._work.task_done()
@@ -131,7 +132,8 @@ class _Files:
     def _sheet(self, sheet: CallSheet) -> None:
         if self._tape is None:
             self.folder.mkdir(parents=True)
-            self._tape = (self.folder / "tape.jsonl").open("w", encoding="utf-8", buffering=1)
+            # Half a surrogate pair, which JSON can carry, is no text.
+            self._tape = (self.folder / "tape.jsonl").open("w", encoding="utf-8", errors="replace", buffering=1)
             for name, rate in (("caller", INPUT_RATE), ("agent", sheet.pipeline.output_rate),
                                ("reply", sheet.pipeline.output_rate)):
                 self._audio[name] = (self.folder / f"{name}.wav").open("wb")
@@ -160,8 +162,8 @@ class Tape:
         self._files = files
         self._sheet = sheet
         self._dropped = 0
-        self._over = False
-        recorder.put(files, sheet)
+        # Without its first entry there are no files to write the others to.
+        self._over = not recorder.put(files, sheet)
 
     def media(self, call: CallMedia) -> CallMedia:
         """``call`` as its transport is to see it."""

@@ -81,7 +81,8 @@ class Thinker:
         if not isinstance(message, Open | AppendUnit | Inject | Interrupt | Close):
             return
         if isinstance(message, Open):
-            self._inboxes.setdefault(message.session, deque())
+            # What waits is of the life before: its outputs would be stale, and its end must not take this one along.
+            self._inboxes[message.session] = deque()
         inbox = self._inboxes.get(message.session)
         if inbox is not None:
             inbox.append((time.perf_counter(), message))
