@@ -31,5 +31,7 @@ class VllmOptions(Strict):
     """Positions of all sessions' KV together; without it vLLM takes ``gpu_memory_utilization`` of the memory."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
     """Share of the GPU's memory (of the machine's, on a CPU) for weights and KV."""
+    threads: int = Field(default=1, gt=0)
+    """CPU threads of the engine's process. Stages work at the same time, and threads that wait for each other turn."""
     enforce_eager: bool = False
     """No compilation and no CUDA graphs: starts sooner, decodes slower."""

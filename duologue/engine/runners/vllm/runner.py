@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from duologue.engine.config import ConfigError
 from duologue.engine.runners.base import Capacity, Finish, Generated, Rows, Segment
 from duologue.engine.runners.fault import fault
 from duologue.engine.runners.vllm.engine import DiedEvent, Engine, Input, RefusedEvent, TokensEvent
@@ -71,8 +72,13 @@ class VllmRunner:
     """
 
     def __init__(self, options: VllmOptions) -> None:
-        """Start vLLM; raises what it raises, ``ValueError`` mostly, when it cannot."""
-        self._engine = Engine(options)
+        """Start vLLM; raises ``ConfigError`` when it cannot."""
+        if not (options.model / "config.json").is_file():
+            raise ConfigError(f"{options.model} has no config.json: name the folder of a checkpoint")
+        try:
+            self._engine = Engine(options)
+        except Exception as error:
+            raise ConfigError(f"vLLM did not start; its own messages above say why: {error}") from error
         config = self._engine.config
         cache = config.cache_config
         self._capacity = Capacity(

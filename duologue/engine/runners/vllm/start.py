@@ -9,8 +9,9 @@ from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 
 from duologue.engine.runners.vllm import model
-from duologue.engine.runners.vllm.executor import InEngineProcess, Tie
+from duologue.engine.runners.vllm.executor import InEngineProcess
 from duologue.engine.runners.vllm.options import VllmOptions
+from duologue.engine.runners.vllm.tie import Tie
 
 GIB = 1 << 30
 
@@ -21,11 +22,12 @@ def engine_args(options: VllmOptions, sockets: str) -> Any:
     Raises ``ValueError`` for what vLLM refuses.
     """
     model.register()
-    # For these vLLM has switches of its own in the environment, and no config fields: they are set for this process
-    # and the engine it starts. The worker and the logits processor are written for the V1 model runner, which vLLM
-    # takes on a CPU anyway.
+    # What can only be set in the environment is set for this process and the engine it starts. OpenMP reads how many
+    # threads it may have before anything else can tell it; vLLM has no config fields for the other two. The worker
+    # and the logits processor are written for the V1 model runner, which vLLM takes on a CPU anyway.
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
     os.environ["VLLM_RPC_BASE_PATH"] = sockets
+    os.environ["OMP_NUM_THREADS"] = str(options.threads)
     return AsyncEngineArgs(
         model=str(options.model),
         hf_overrides={"architectures": [model.ARCHITECTURE]},

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from duologue.engine.models.duplex import random
-from duologue.engine.runners.vllm import VllmOptions, VllmRunner
+from duologue.engine.runners.vllm.options import VllmOptions
+from duologue.engine.runners.vllm.runner import VllmRunner
 from tests.engine.runners.torch_reference import SEED
 
 MAX_MODEL_LEN = 320

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 from duologue.engine.runners.base import Sampling, Segment, Tokens
-from duologue.engine.runners.vllm import VllmOptions, VllmRunner
+from duologue.engine.runners.vllm.options import VllmOptions
+from duologue.engine.runners.vllm.runner import VllmRunner
 from tests.engine.runners.vllm.waiting import wait
 
 

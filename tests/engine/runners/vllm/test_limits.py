@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from duologue.engine.config import ConfigError
 from duologue.engine.runners.base import Embeddings, Finish, Piece, Sampling, Segment, Tokens
-from duologue.engine.runners.vllm import VllmRunner
+from duologue.engine.runners.vllm.options import VllmOptions
+from duologue.engine.runners.vllm.runner import VllmRunner
 from tests.engine.runners.torch_reference import Told, embeddings, reference, segment, tokens
 from tests.engine.runners.vllm.conftest import BLOCK, KV_POSITIONS, MAX_MODEL_LEN, MAX_NUM_SEQS
 from tests.engine.runners.vllm.driving import finish, hear
@@ -137,3 +140,10 @@ def test_two_lengths_under_one_key_fail_the_session_alone(made: VllmRunner) -> N
     told = with_another_speaking(made, segment("b", 0, [tokens(3, 105), broken], 2))["b"]
     assert told.finish is Finish.FAILED
     assert finish(made, segment("b", 0, [tokens(5, 1)], 2))["b"].finish is Finish.LENGTH
+
+
+def test_what_vllm_cannot_start_with_is_a_config_error(options: VllmOptions) -> None:
+    with pytest.raises(ConfigError, match=r"has no config\.json"):
+        VllmRunner(options.model_copy(update={"model": options.model / "nowhere"}))
+    with pytest.raises(ConfigError, match=r"(?s)did not start.*max_position_embeddings"):
+        VllmRunner(options.model_copy(update={"max_model_len": 5000}))

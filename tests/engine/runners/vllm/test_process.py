@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from duologue.engine.runners.vllm import EngineDied
+from duologue.engine.runners.vllm.runner import EngineDied
 
 PATIENCE_S = 120.0
 
@@ -88,14 +88,20 @@ def test_nothing_is_left_when_a_stage_process_is_killed(stage: subprocess.Popen[
     assert not [path for path in folder.rglob("*") if path.is_socket()]
 
 
-def test_nothing_is_left_when_a_stage_process_is_killed_while_it_starts(stage: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not (processes := {child for child in children(stage.pid) if "spawn_main" in command(child)}):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    stage.send_signal(signal.SIGKILL)
-    stage.wait()
-    wait_until_gone(processes)
+@pytest.mark.parametrize("moment", ["starts", "runs"])
+def test_a_tied_process_ends_with_a_stage_process_that_is_killed(moment: str, folder: Path) -> None:
+    """Also when it is killed before the other process could tie itself."""
+    with subprocess.Popen([sys.executable, "-m", "tests.engine.runners.vllm.tied_process", folder / "go"],
+                          stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        started = int(process.stdout.readline())
+        if moment == "runs":
+            (folder / "go").touch()
+            assert process.stdout.readline() == "tied\n"
+        process.kill()
+    assert running(started) or moment == "runs"
+    (folder / "go").touch()
+    wait_until_gone({started})
 
 
 def test_the_end_of_the_engine_is_the_end_of_the_stage_process(stage: subprocess.Popen[str], folder: Path) -> None:

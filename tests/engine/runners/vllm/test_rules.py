@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from duologue.engine.runners.base import Finish, Sampling, Segment
-from duologue.engine.runners.vllm import VllmRunner
 from duologue.engine.runners.vllm.inputs import from_plain, plain
+from duologue.engine.runners.vllm.runner import VllmRunner
 from tests.engine.runners import torch_reference
 from tests.engine.runners.torch_reference import Told, reference, segment, tokens
 from tests.engine.runners.vllm.driving import finish

@@ -10,7 +10,7 @@ import pytest
 from duologue.engine.runners.base import Embeddings, Finish, Generated, Piece, Runner, Sampling, Segment, Tokens
 from duologue.engine.runners.log import Grammar
 from duologue.engine.runners.sessions import Sessions
-from duologue.engine.runners.vllm import VllmRunner
+from duologue.engine.runners.vllm.runner import VllmRunner
 from duologue.engine.runners.window import WindowConfig
 from tests.engine.runners import torch_reference
 from tests.engine.runners.torch_reference import Told, embeddings, reference, segment, tokens
