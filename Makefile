@@ -19,7 +19,7 @@ test: .venv/.dev
 	@sh scripts/go-tool.sh livekit-server >/dev/null
 	@sh scripts/go-tool.sh compose-spec >/dev/null
 	$(MAKE) --no-print-directory lint types web
-	$(BIN)/pytest
+	$(BIN)/pytest --hypothesis-profile=repeatable
 
 check: .venv/.dev
 	$(MAKE) --no-print-directory lint types unit
