@@ -160,28 +160,32 @@ class Engine:
                 self._move(session, process)
 
     def process_given_up(self, process: StageProcess, detail: str) -> None:
-        """Move its sessions to another replica; those for which there is none end."""
+        """Move its sessions to another replica, be it one that restarts; those for which there is none end."""
         self._placement.process_given_up(process.process, process.replica)
         for session in self._on(process):
             with self._alone(session):
                 session.lost(process.stages, detail)
-                if not self._move(session, process):
+                if not self._move(session, process, waiting=True):
                     session.given_up((), detail)
 
     def _on(self, process: StageProcess) -> list[EngineSession]:
         return [self._sessions[name] for name in self._placement.on(process.process, process.replica)]
 
-    def _move(self, session: EngineSession, process: StageProcess) -> bool:
-        """Rebuild a session of a dead process on another replica of its lane; False if none has room."""
+    def _move(self, session: EngineSession, process: StageProcess, *, waiting: bool = False) -> bool:
+        """Rebuild a session of a dead process on another replica of its lane; False if none has room.
+
+        With ``waiting`` one that is being restarted will do: ``process_up`` rebuilds the session there.
+        """
         lane = self._placement.lane(process.process)
         stages = tuple(stage for name in lane for stage in self._graph.processes[name])
-        if not self._placement.can_move(session.id, process.process):
+        if not self._placement.can_move(session.id, process.process, waiting=waiting):
             return False
         # What works still of the old replica gives the session back; messages go by the placement.
         session.leave(stages)
-        self._placement.move(session.id, process.process)
+        works = self._placement.move(session.id, process.process, waiting=waiting)
         MOVES.labels(process=process.process).inc()
-        session.restored(stages)
+        if works:
+            session.restored(stages)
         return True
 
     def process_said(self, process: StageProcess, message: ToWorker | ToHub) -> None:

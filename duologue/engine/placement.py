@@ -119,26 +119,31 @@ class Placement:
         """The sessions that this replica of ``process`` serves."""
         return sorted(self._at(process, replica).sessions)
 
-    def can_move(self, session: str, process: str) -> bool:
-        """Whether another replica of the lane of ``process`` works and has room for the session.
+    def can_move(self, session: str, process: str, *, waiting: bool = False) -> bool:
+        """Whether another replica of the lane of ``process`` works, or is to with ``waiting``, and has room for it.
 
         A session that is already being served is not turned away for want of time, only for want of KV.
         """
-        return self._other(session, process) is not None
+        return self._other(session, process, waiting) is not None
 
-    def move(self, session: str, process: str) -> None:
-        """Give the session that replica instead of its own; raises ``ValueError`` when it cannot move."""
-        lane, index = self._lane_of[process], self._other(session, process)
+    def move(self, session: str, process: str, *, waiting: bool = False) -> bool:
+        """Give the session that replica instead of its own, and say whether it works already.
+
+        Raises ``ValueError`` when the session cannot move.
+        """
+        lane, index = self._lane_of[process], self._other(session, process, waiting)
         if index is None:
             raise ValueError("no other replica has room")
         self._leave(session, lane, self._places[session][lane])
         self._enter(session, lane, index)
         self._places[session][lane] = index
+        return not self._replicas[lane][index].down
 
-    def _other(self, session: str, process: str) -> int | None:
+    def _other(self, session: str, process: str, waiting: bool) -> int | None:
         lane = self._lane_of[process]
         index, _ = self._best(lane, moving=True)
-        if index is None or index == self._places[session][lane] or self._replicas[lane][index].down:
+        if index is None or index == self._places[session][lane] \
+                or (self._replicas[lane][index].down and not waiting):
             return None
         return index
 

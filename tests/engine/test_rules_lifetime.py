@@ -320,3 +320,25 @@ async def test_of_no_stage_does_anything_surface_that_an_interruption_overtook(
         fresh = guest.read()
         assert {event.fence.epoch for event in fresh if isinstance(event, ReplyAudio)} == {guest.session._state.epoch}
         await guest.session.close()
+
+
+async def test_a_session_waits_for_a_replica_that_is_being_restarted_when_its_own_is_given_up() -> None:
+    house = House(pipeline("mind", "voice", "voice", processes={"mind": {"replicas": 2}}))
+    guest = Guest(house.engine.open())
+    guest.say(Order.SPEAK)
+    house.work()
+    house.processes["mind/1"].die()
+    house.processes["mind/0"].give_up()
+    guest.say(Order.FINISH)
+    house.work()
+    guest.read()
+    assert ends(guest) == []
+    house.processes["mind/1"].begin()
+    house.work()
+    guest.read()
+    assert ends(guest) == [TurnStatus.DONE]
+    assert [event.unit for event in guest.events if isinstance(event, Decision)] == [0, 1]
+    assert [event.up for event in guest.events if isinstance(event, Health)] == [False, True]
+    house.processes["mind/1"].give_up()
+    guest.read()
+    assert house.engine.load().sessions == 0
