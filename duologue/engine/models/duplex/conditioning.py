@@ -6,6 +6,7 @@ import hashlib
 
 import numpy as np
 import torch
+from tokenizers import Tokenizer
 from torch.nn import functional
 
 from duologue.engine.messages import Conditioning
@@ -15,8 +16,9 @@ from duologue.engine.runners.base import Embeddings
 class Conditioner:
     """Makes conditions of text tokens and of the thinker's states of them (as MiniCPM-o 4.5's talker has it)."""
 
-    def __init__(self, emb_text: torch.Tensor, projector: torch.Tensor) -> None:
+    def __init__(self, emb_text: torch.Tensor, projector: torch.Tensor, tokenizer: Tokenizer) -> None:
         """Take ``emb_text`` (text vocabulary, talker hidden_size), ``projector`` (talker, thinker hidden_size)."""
+        self._tokenizer = tokenizer
         self._emb_text = emb_text.float()
         self._projector = projector.float()
 
@@ -31,6 +33,16 @@ class Conditioner:
             raise ValueError(f"a text token is not in the thinker's vocabulary of {vocabulary}")
         if not np.isfinite(rows).all():
             raise ValueError("the thinker's states have values that are not finite")
+
+    def by_words(self, text: str, start: int) -> Conditioning:
+        """What ``text``, from character ``start`` of its reply on, is conditioned on when its states are lost.
+
+        A state of zeros adds nothing to the token's own embedding.
+        """
+        encoded = self._tokenizer.encode(text, add_special_tokens=False)
+        ends = np.array([end for _, end in encoded.offsets], np.int32) + start
+        return Conditioning(np.array(encoded.ids, np.int32),
+                            np.zeros((len(encoded.ids), self._projector.shape[1]), np.float32), ends.astype(np.int32))
 
     @torch.inference_mode()
     def condition(self, conditioning: Conditioning) -> Embeddings:

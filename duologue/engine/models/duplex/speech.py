@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from pydantic import Field
@@ -70,8 +71,10 @@ class Reply:
         self._conditioner = conditioner
         self._speech = speech
         self._waiting: deque[SpeechUnit] = deque()
-        self._next_text = 0
-        """Sequence number of the next text."""
+        self._next_char = 0
+        """Where the next text begins: after a rebuild its numbers start from 0 again, its place stays."""
+        self._whole = False
+        """Whether the reply's last text has come."""
         self._unit: SpeechUnit | None = None
         """The unit that has been begun and not said to its end."""
         self._spans: UnitSpans | None = None
@@ -93,18 +96,21 @@ class Reply:
         return self._segments > 0 and self._sessions.busy(self._fence.session)
 
     def add(self, message: ReplyText) -> None:
-        """Take a piece of text; one that came before is passed over. Raises ``ValueError`` for what cannot be said."""
-        if message.fence.seq < self._next_text:
+        """Take a piece of text; one that came before is passed over. Raises ``ValueError`` for what cannot be said.
+
+        Text that the hub sends again, after a process died, has no states of the thinker's: it is said by its words.
+        """
+        if message.start < self._next_char or self._whole:
             DROPS.labels(what="reply_text", reason="duplicate").inc()
             return
         if message.conditioning is not None:
             self._conditioner.check(message.conditioning)
         elif message.text:
-            raise ValueError("text came without the thinker's hidden states; the duplex talker cannot say it")
+            message = replace(message, conditioning=self._conditioner.by_words(message.text, message.start))
         units = list(speech_units(message, self._speech.unit_tokens))
         if len(self._waiting) + len(units) > MAX_WAITING_UNITS:
             raise ValueError(f"more than {MAX_WAITING_UNITS} units of one reply wait to be said")
-        self._next_text = message.fence.seq + 1
+        self._next_char, self._whole = message.start + len(message.text), message.last
         self._waiting += units
 
     def begin(self) -> CodecFrames | None:

@@ -70,7 +70,7 @@ class Talker:
         return KvBudget(capacity.positions, self._sessions.longest, capacity.max_sessions)
 
     def receive(self, message: StageInput) -> None:
-        """File a message. Raises ``ValueError`` for text without the thinker's states, or not of this thinker's."""
+        """File a message. Raises ``ValueError`` for text whose states are not this thinker's."""
         if isinstance(message, Open | Close | Interrupt):
             self._sessions.close(message.session)
         elif isinstance(message, Hold) and message.held and (reply := self._replies.find(message.session)):
@@ -128,7 +128,7 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
     runner = open_runner("talker", checkpoint, wanted, tensors)
     # A runner that reads the files itself has left all of them.
     deque(tensors, maxlen=0)
-    return Talker(runner, Conditioner(beside["emb_text.weight"], beside["projector.weight"]),
+    return Talker(runner, Conditioner(beside["emb_text.weight"], beside["projector.weight"], checkpoint.tokenizer),
                   Speech(checkpoint.config, wanted.voice))
 
 

@@ -12,6 +12,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tokenizers import Tokenizer, models
 from transformers import DynamicCache, Qwen3Config, Qwen3ForCausalLM
 
 from duologue.engine.config import ConfigError, PipelineConfig
@@ -50,13 +51,14 @@ SMALL = DuplexConfig(
     codec=CodecConfig(codebook_size=30, hidden_size=8, upsample=(3, 2), kernel=3, frame_rate=25, sample_rate=150))
 VOICE = Voice(temperature=0, repetition_penalty=1, last_units=2)
 TEXT_VOCABULARY, HIDDEN = 50, 3
+LETTERS = Tokenizer(models.BPE(vocab={letter: i for i, letter in enumerate(" abcdefghijklmnopqrstuvwxyz")}, merges=[]))
 
 
 def small(*sessions: str, limits: Capacity | None = None) -> tuple[Talker, FakeRunner]:
     runner = FakeRunner(limits or capacity(vocabulary=talker_layout.vocabulary(SMALL.codec)))
     generator = torch.Generator().manual_seed(1)
     stage = Talker(runner, Conditioner(torch.randn(TEXT_VOCABULARY, 4, generator=generator),
-                                       torch.randn(4, HIDDEN, generator=generator)), Speech(SMALL, VOICE))
+                                       torch.randn(4, HIDDEN, generator=generator), LETTERS), Speech(SMALL, VOICE))
     for session in sessions:
         stage.receive(Open(session, epoch=0, next_turn=0, next_unit=0))
     return stage, runner
@@ -147,8 +149,8 @@ def test_codes_come_one_by_one_so_that_the_codec_can_begin() -> None:
 @pytest.mark.parametrize("spoken", [[], ["hello "]])
 def test_an_end_without_text_ends_the_reply(spoken: list[str]) -> None:
     stage, _ = small("a")
-    for seq, text in enumerate(spoken):
-        stage.receive(said(text, 0, seq))
+    for piece in pieces_of([*spoken, ""])[:-1]:
+        stage.receive(piece)
     begun = run(stage)
     stage.receive(ReplyText(Fence("a", 0, 0, len(spoken)), sum(map(len, spoken)), "", last=True))
     end = run(stage)
@@ -158,11 +160,11 @@ def test_an_end_without_text_ends_the_reply(spoken: list[str]) -> None:
     assert len(codes(end)) <= LAST * len(spoken)
 
 
-def test_text_without_the_thinkers_states_or_of_another_thinker_is_refused_in_receive() -> None:
+def test_text_of_another_thinker_is_refused_in_receive() -> None:
     stage, _ = small("a", "b")
     good = said("well", 0, 0)
     assert good.conditioning is not None
-    for bad in (ReplyText(good.fence, 0, "well"), said("well", 0, 0, hidden=HIDDEN + 1),
+    for bad in (said("well", 0, 0, hidden=HIDDEN + 1),
                 replace(good, conditioning=replace(good.conditioning, tokens=np.array([1, TEXT_VOCABULARY], np.int32))),
                 replace(good, conditioning=replace(good.conditioning, rows=np.full((2, HIDDEN), np.nan, np.float32)))):
         with pytest.raises(ValueError):
@@ -179,6 +181,21 @@ def test_a_piece_of_text_that_comes_twice_is_spoken_once() -> None:
         stage.receive(message)
     assert codes(run(stage)) == codes(speak(["one ", "two"]))
     assert stale("duplicate") == before + 1
+
+
+def test_text_that_comes_again_without_its_states_is_said_by_its_words_and_the_thinkers_goes_on_after_it() -> None:
+    # A process died: the hub sends what was not spoken, the thinker what follows it, both from number 0.
+    stage, _ = small("a")
+    stage.receive(ReplyText(Fence("a", 0, 0, 0), 10, "one two "))
+    stage.receive(said("three", 18, 0, last=True))
+    made = run(stage)
+    assert made[-1].last
+    spans = [(span.start, span.end) for message in made for span in message.spans]
+    assert spans == [(10, 13), (14, 17), (18, 23)]
+    alone, _ = small("a")
+    alone.receive(said("three", 18, 0, last=True))
+    assert codes(made)[-len(codes(run(alone))):] != codes(made)
+    assert len(codes(made)) > CODES
 
 
 # --- spans ------------------------------------------------------------------------------------------------------
