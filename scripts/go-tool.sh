@@ -11,7 +11,7 @@ case "${1:-}" in
 esac
 
 if ! command -v go >/dev/null 2>&1; then
-    echo "The tests build $1 $version with Go: install Go 1.21 or later (https://go.dev/dl)." >&2
+    echo "The tests build $1 $version with Go: install Go 1.21 or later." >&2
     exit 1
 fi
 bin="$(go env GOPATH)/bin"
