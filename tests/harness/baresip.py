@@ -24,7 +24,7 @@ import numpy as np
 from tests.harness.microphone import Microphone
 from tests.harness.recording import Recording, Track
 from tests.harness.server import free_port
-from tests.harness.sound import RATE, Sound, end_of_sound, first_sound, from_pcm, resample, write_wav
+from tests.harness.sound import RATE, Sound, from_pcm, resample, write_wav
 
 CodecName = Literal["PCMU/8000/1", "PCMA/8000/1", "G722/16000/1", "opus/48000/2"]
 
@@ -224,11 +224,8 @@ class Baresip:
         deadline = time.monotonic() + limit_s
         while True:
             recording = await asyncio.to_thread(self.recording)
-            begin = first_sound(recording.agent, after)
-            if begin is not None:
-                end = end_of_sound(recording.agent, begin, quiet_ms=round(1000 * quiet_s))
-                if recording.agent.size - end >= quiet_s * RATE:
-                    return recording
+            if recording.answered(after, quiet_s):
+                return recording
             if time.monotonic() > deadline:
                 raise AssertionError(f"no answer after sample {after}; agent heard in {recording.replies()}")
             await asyncio.sleep(0.3)

@@ -19,7 +19,7 @@ from playwright.async_api import Page, Route, TimeoutError, async_playwright
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone
 from tests.harness.recording import ChannelEvent, Recording, Track
-from tests.harness.sound import RATE, end_of_sound, first_sound, from_pcm
+from tests.harness.sound import RATE, from_pcm
 
 CHROMIUM = "/usr/bin/chromium"
 CALLS = "**/v1/realtime/calls"
@@ -106,15 +106,8 @@ class BrowserCall:
 
     async def until_answered(self, after: int, quiet_s: float = 1.5, limit_s: float = 40.0) -> Recording:
         """Wait until the agent was heard after sample ``after`` and then was quiet for ``quiet_s``."""
-
-        def answered(recording: Recording) -> bool:
-            begin = first_sound(recording.agent, after)
-            if begin is None:
-                return False
-            end = end_of_sound(recording.agent, begin, quiet_ms=round(1000 * quiet_s))
-            return recording.agent.size - end >= quiet_s * RATE
-
-        return await self.until(answered, f"an answer after sample {after}", limit_s)
+        return await self.until(lambda recording: recording.answered(after, quiet_s),
+                                f"an answer after sample {after}", limit_s)
 
 
 async def _bend(page: Page, network: ImpairedNetwork) -> None:

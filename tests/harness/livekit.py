@@ -23,7 +23,7 @@ from tests.harness.go_tool import go_tool
 from tests.harness.microphone import Microphone, speak
 from tests.harness.recording import ChannelEvent, Recording, Track
 from tests.harness.server import LAST_WORDS, free_port
-from tests.harness.sound import RATE, Span, end_of_sound, first_sound, from_pcm, to_pcm
+from tests.harness.sound import RATE, Span, from_pcm, to_pcm
 
 KEY, SECRET = "devkey", "secret" * 6
 """The SDK warns of secrets under 32 bytes."""
@@ -303,15 +303,8 @@ class RoomCaller:
 
     async def until_answered(self, after: int, quiet_s: float = 1.5, limit_s: float = 40.0) -> Recording:
         """Wait until the agent was heard after sample ``after`` and then was quiet for ``quiet_s``."""
-
-        def answered(recording: Recording) -> bool:
-            begin = first_sound(recording.agent, after)
-            if begin is None:
-                return False
-            end = end_of_sound(recording.agent, begin, quiet_ms=round(1000 * quiet_s))
-            return recording.agent.size - end >= quiet_s * RATE
-
-        return await self.until(answered, f"an answer after sample {after}", limit_s)
+        return await self.until(lambda recording: recording.answered(after, quiet_s),
+                                f"an answer after sample {after}", limit_s)
 
 
 @asynccontextmanager

@@ -28,7 +28,7 @@ from aiortc.rtp import RtpPacket
 from tests.harness.impair import ImpairedNetwork
 from tests.harness.microphone import Microphone, speak
 from tests.harness.recording import ChannelEvent, Recording, Track
-from tests.harness.sound import RATE, Sound, Span, end_of_sound, first_sound, to_pcm
+from tests.harness.sound import RATE, Sound, Span, to_pcm
 
 FRAME = RATE // 50
 """Samples in a packet of 20 ms."""
@@ -204,15 +204,8 @@ class PeerCall:
 
     async def until_answered(self, after: int, quiet_s: float = 1.5, limit_s: float = 40.0) -> Recording:
         """Wait until the agent was heard after sample ``after`` and then was quiet for ``quiet_s``."""
-
-        def answered(recording: Recording) -> bool:
-            begin = first_sound(recording.agent, after)
-            if begin is None:
-                return False
-            end = end_of_sound(recording.agent, begin, quiet_ms=round(1000 * quiet_s))
-            return recording.agent.size - end >= quiet_s * RATE
-
-        return await self.until(answered, f"an answer after sample {after}", limit_s)
+        return await self.until(lambda recording: recording.answered(after, quiet_s),
+                                f"an answer after sample {after}", limit_s)
 
     async def close(self) -> None:
         """Hang up by closing the connection."""

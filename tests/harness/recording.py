@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tests.harness.microphone import Microphone
-from tests.harness.sound import RATE, Sound, Span, locate, spans
+from tests.harness.sound import RATE, Sound, Span, end_of_sound, first_sound, locate, spans
 
 MIN_FIT = 0.3
 """Correlation below which an utterance counts as not found in the microphone's track.
@@ -91,6 +91,14 @@ class Recording:
     def replies(self, gap_ms: int = 700) -> list[Span]:
         """Stretches in which the agent was heard."""
         return spans(self.agent, gap_ms=gap_ms)
+
+    def answered(self, after: int, quiet_s: float) -> bool:
+        """Whether the agent was heard after sample ``after`` and then was quiet for ``quiet_s``."""
+        begin = first_sound(self.agent, after)
+        if begin is None:
+            return False
+        end = end_of_sound(self.agent, begin, quiet_ms=round(1000 * quiet_s))
+        return self.agent.size - end >= quiet_s * RATE
 
     def of_type(self, name: str) -> list[ChannelEvent]:
         """Events of one type, in order."""
