@@ -21,6 +21,8 @@ from duologue.engine.wire import (
     READ_BYTES,
     CannotStart,
     Decoder,
+    Ping,
+    Pong,
     Ready,
     Setup,
     ToHub,
@@ -97,6 +99,8 @@ class StageProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._lines: deque[str] = deque(maxlen=STDERR_LINES)
+        self._heard = False
+        """Whether it has said anything since it was last asked to."""
         self._task: asyncio.Task[None] | None = None
         self._output: asyncio.Task[None] | None = None
 
@@ -163,13 +167,16 @@ class StageProcess:
         reader = await self._spawn()
         decoder = Decoder()
         limit = self._config.supervision.start_timeout_s
+        life: asyncio.Task[None] | None = None
         try:
             async with asyncio.timeout(limit) as deadline:
                 while data := await self._read(reader):
+                    self._heard = True
                     for message in decoder.feed(data):
                         match message:
                             case Ready():
                                 deadline.reschedule(None)
+                                life = asyncio.create_task(self._watch_life())
                                 self.kv = message.kv
                                 self.up, self.detail = True, ""
                                 self._watcher.process_up(self)
@@ -177,18 +184,41 @@ class StageProcess:
                                     started.set_result(None)
                             case CannotStart():
                                 raise ConfigError(message.message)
+                            case Pong():
+                                pass
                             case _:
                                 self._watcher.process_said(self, message)
         except TimeoutError:
             return (f"it was not ready within {limit:g} s; see the log, "
                     f"or raise supervision.start_timeout_s")
+        finally:
+            if life is not None:
+                life.cancel()
         assert self._process is not None
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(self._process.wait(), EXIT_TIMEOUT_S)
         code = self._process.returncode
+        if life is not None and life.done() and not life.cancelled():
+            return f"it said nothing for {self._config.supervision.hang_timeout_s:g} s and was killed"
         if code is None:
             return "it closed its socket"
         return f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+
+    async def _watch_life(self) -> None:
+        """Ask it to say that it lives, again and again; kill it when it does not, and return."""
+        while True:
+            self._heard = False
+            if self._writer is not None:
+                self._writer.write(encode(Ping()))
+            for _ in range(4):
+                # In parts: when it is the hub that has stood still, the process has time to answer afterwards.
+                await asyncio.sleep(self._config.supervision.hang_timeout_s / 4)
+                if self._heard:
+                    break
+            else:
+                if self._process is not None:
+                    self._process.kill()
+                return
 
     async def _read(self, reader: asyncio.StreamReader) -> bytes:
         try:

@@ -38,6 +38,16 @@ class CannotStart:
 
 
 @dataclass(frozen=True, slots=True)
+class Ping:
+    """Hub to worker: say that you live."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pong:
+    """Worker to hub: the answer to ``Ping``, given between two steps."""
+
+
+@dataclass(frozen=True, slots=True)
 class ToStage:
     """Hub to worker: a message for one stage.
 
@@ -80,8 +90,8 @@ class Dropped:
     count: int
 
 
-ToWorker = Setup | ToStage
-ToHub = Ready | CannotStart | FromStage | Taken | Dropped
+ToWorker = Setup | ToStage | Ping
+ToHub = Ready | CannotStart | Pong | FromStage | Taken | Dropped
 
 
 def encode(message: ToWorker | ToHub) -> bytes:

@@ -20,7 +20,19 @@ from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.connectors import ShmReceiver, ShmSender
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.stage import Closing, HoldsKv, SelfWaking, Stage
-from duologue.engine.wire import READ_BYTES, CannotStart, Decoder, Ready, Setup, ToHub, ToStage, ToWorker, encode
+from duologue.engine.wire import (
+    READ_BYTES,
+    CannotStart,
+    Decoder,
+    Ping,
+    Pong,
+    Ready,
+    Setup,
+    ToHub,
+    ToStage,
+    ToWorker,
+    encode,
+)
 from duologue.engine.worker import Worker
 
 NICENESS = 5
@@ -93,6 +105,8 @@ class Loop:
         for message in messages:
             if isinstance(message, ToStage):
                 self._worker.dispatch(message)
+            elif isinstance(message, Ping):
+                self._channel.send([Pong()])
 
     def _waking(self, name: str) -> Callable[[], None]:
         return lambda: self._woken.add(name)

@@ -173,6 +173,29 @@ async def test_a_process_killed_in_a_reply_is_restarted_and_the_reply_goes_on(
     assert all(health.up for health in engine.health().values())
 
 
+async def test_a_process_that_hangs_is_killed_and_its_reply_goes_on() -> None:
+    engine = await start(supervision={"hang_timeout_s": 2.0})
+    try:
+        caller, pid = Caller(engine.open()), engine.health()["voice"].pid
+        caller.say(Order.SPEAK, Order.SPEAK)
+        await caller.spoken(0, 2)
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        caller.say(Order.SPEAK)
+        await caller.until(lambda event: isinstance(event, Health) and event.up)
+        caller.say(Order.FINISH)
+        await caller.until(ended)
+        assert caller.words(0) == [0, 1, 2, 3]
+        assert caller.ends == [(0, TurnStatus.DONE, "w0 w1 w2 w3 ")]
+        assert engine.health()["voice"].pid != pid
+        # One that only has nothing to do is left alone.
+        thinker = engine.health()["mind"].pid
+        await asyncio.sleep(2.5)
+        assert engine.health()["mind"].pid == thinker
+    finally:
+        await engine.close()
+
+
 async def test_a_failing_session_fails_alone(engine: Engine) -> None:
     failing, other = Caller(engine.open()), Caller(engine.open())
     other.say(Order.SPEAK)
