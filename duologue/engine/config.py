@@ -89,8 +89,9 @@ class SupervisionConfig(Strict):
     """How stage processes are watched."""
 
     start_timeout_s: float = Field(default=30.0, gt=0)
-    hang_timeout_s: float = Field(default=30.0, gt=0)
-    """A process that has said nothing for this long, though it was asked to, is killed and started again."""
+    hang_timeout_s: float = Field(default=8.0, gt=0)
+    """A process that has said nothing for this long, though it was asked to, is killed and started again: soon enough
+    that its sessions still hold the units that wait (``max_pending_units``)."""
     max_restarts: int = Field(default=5, ge=0)
     """Restarts within ``restart_window_s`` after which the stage is given up."""
     restart_window_s: float = Field(default=60.0, gt=0)
