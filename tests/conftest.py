@@ -13,10 +13,10 @@ settings.load_profile("search")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give a call from a real browser a second try: it lives in real time, which a busy machine can take from it.
+    """Give a real call two more tries: it lives in real time, which a busy machine can take from it.
 
-    A rule that is broken fails both times.
+    A rule that is broken fails each time.
     """
     for item in items:
         if item.get_closest_marker("e2e") is not None:
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            item.add_marker(pytest.mark.flaky(reruns=2))
