@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,11 +27,12 @@ def differences(recording: Recording, replay: Replay) -> Iterator[str]:
     yield from difflib.unified_diff(then, now, "recorded", "replayed", lineterm="", n=CONTEXT_LINES)
     yield from _sound("the agent's audio", recording.audio("agent"), _joined(replay.agent),
                       recording.sheet.pipeline.output_rate)
+    cut = {entry.turn for entry in recording.entries if isinstance(entry, tape.Interrupted)}
     for turn, recorded in _replies(recording).items():
         # A reply that was cut came out as far as the engine had got by then, which is nobody's doing.
         replayed = _joined(replay.replies.get(turn, []))
         shorter, longer = sorted((len(recorded), len(replayed)))
-        both = shorter if turn in _cut(recording.entries) else longer
+        both = shorter if turn in cut else longer
         yield from _sound(f"reply {turn}", recorded[:both], replayed[:both], recording.sheet.pipeline.output_rate)
 
 
@@ -94,10 +95,6 @@ def _replies(recording: Recording) -> dict[int, Pcm]:
         if entry.event["type"] == "audio":
             pieces.setdefault(entry.event["turn"], []).append(pcm[end - entry.samples:end])
     return {turn: _joined(chunks) for turn, chunks in pieces.items()}
-
-
-def _cut(entries: Iterable[AnyEntry]) -> set[int]:
-    return {entry.turn for entry in entries if isinstance(entry, tape.Interrupted)}
 
 
 def _joined(chunks: Sequence[Pcm]) -> Pcm:

@@ -134,18 +134,21 @@ class _Files:
             self.folder.mkdir(parents=True)
             # Half a surrogate pair, which JSON can carry, is no text.
             self._tape = (self.folder / "tape.jsonl").open("w", encoding="utf-8", errors="replace", buffering=1)
-            for name, rate in (("caller", INPUT_RATE), ("agent", sheet.pipeline.output_rate),
-                               ("reply", sheet.pipeline.output_rate)):
+            for name in ("caller", "agent", "reply"):
                 self._audio[name] = (self.folder / f"{name}.wav").open("wb")
-                self._audio[name].write(_wav_header(rate, 0))
+                self._audio[name].write(_wav_header(_rate(name, sheet), 0))
         if sheet.dropped is not None:
             self._tape.close()
             for name, file in self._audio.items():
                 samples = (file.tell() - tape.WAV_HEADER) // 2
                 file.seek(0)
-                file.write(_wav_header(INPUT_RATE if name == "caller" else sheet.pipeline.output_rate, samples))
+                file.write(_wav_header(_rate(name, sheet), samples))
                 file.close()
         (self.folder / "call.json").write_text(sheet.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def _rate(name: str, sheet: CallSheet) -> int:
+    return INPUT_RATE if name == "caller" else sheet.pipeline.output_rate
 
 
 def _wav_header(rate: int, samples: int) -> bytes:
