@@ -186,8 +186,31 @@ class Health:
     detail: str = ""
 
 
-EngineEvent = Decision | CallerWords | ReplyText | ReplyAudio | TurnEnd | Health
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """The thinker asks for a tool's work; ``call`` names it in its answer, a ``ToolResult``.
+
+    It is no reply: what the thinker has to say of the result comes in a turn of its own. ``arguments`` is a JSON
+    object as text. A fact of the session like a caller's words: it is never stale, and asked for once.
+    """
+
+    session: str
+    call: str
+    name: str
+    arguments: str
+
+
+EngineEvent = Decision | CallerWords | ReplyText | ReplyAudio | ToolCall | TurnEnd | Health
 """What a session's ``outputs()`` yields."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """A function that the thinker may call; ``parameters`` is the JSON schema of its arguments, as text."""
+
+    name: str
+    description: str = ""
+    parameters: str = "{}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +218,32 @@ class CallerText:
     """Text the caller typed, given to the thinker between two units."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What the tool answered to ``ToolCall.call``, given to the thinker between two units."""
+
+    call: str
+    output: str
+
+
+@dataclass(frozen=True, slots=True)
+class Instructions:
+    """From here on these are the session's instructions, in place of those it was opened with."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """From here on these are the tools the thinker may call, and no others."""
+
+    tools: tuple[Tool, ...]
+
+
+Item = CallerText | ToolResult | Instructions | Tools
+"""What ``inject`` takes."""
 
 
 # --- the record a session is rebuilt from -------------------------------------------------------------------
@@ -221,7 +270,18 @@ class AgentSaid:
     cut: int | None = None
 
 
-HistoryItem = CallerSaid | AgentSaid
+@dataclass(frozen=True, slots=True)
+class ToolCalled:
+    """A tool the thinker called after unit ``unit``, and its ``output`` once it has come."""
+
+    call: str
+    name: str
+    arguments: str
+    output: str | None = None
+    unit: int = 0
+
+
+HistoryItem = CallerSaid | AgentSaid | ToolCalled
 
 
 # --- hub to stage -------------------------------------------------------------------------------------------
@@ -258,6 +318,9 @@ class Open:
     next_unit: int
     instructions: str = ""
     voice: str = ""
+    tools: tuple[Tool, ...] = ()
+    auto_respond: bool = True
+    """Whether the thinker decides by itself when to speak; if not, it only listens until a ``Respond`` (turn mode)."""
     history: tuple[HistoryItem, ...] = ()
     decided: int = 0
     outputs: tuple[Decided, ...] = ()
@@ -278,7 +341,16 @@ class Inject:
 
     session: str
     epoch: int
-    item: CallerText
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Respond:
+    """Turn mode: reply to what was heard so far, beginning with the next unit; ``instructions`` are for this reply."""
+
+    session: str
+    epoch: int
+    instructions: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,7 +387,7 @@ class Close:
     session: str
 
 
-StageInput = Open | AppendUnit | Inject | Interrupt | Hold | Close | ReplyText | CodecFrames
+StageInput = Open | AppendUnit | Inject | Respond | Interrupt | Hold | Close | ReplyText | CodecFrames
 """What a stage's ``receive`` takes: session control for all, and its predecessor's output."""
 
 @dataclass(frozen=True, slots=True)
@@ -326,5 +398,5 @@ class SessionFailed:
     detail: str
 
 
-StageOutput = Decision | CallerWords | ReplyText | CodecFrames | ReplyAudio | SessionFailed
+StageOutput = Decision | CallerWords | ReplyText | ToolCall | CodecFrames | ReplyAudio | SessionFailed
 """What a stage's ``step`` returns."""

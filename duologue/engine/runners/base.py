@@ -55,9 +55,18 @@ class Sampling:
     """How one segment's tokens are chosen; the segment ends with a token of ``stop`` or the ``max_tokens``-th.
 
     ``forbidden`` are never chosen. If ``first`` is not empty the first token is one of these. ``bias`` adds to
-    logits, before the temperature. ``at_budget`` is the token forced as the ``max_tokens``-th. Temperature 0 is
-    greedy, and only then do all runners choose the same. ``repetition_penalty`` (as in CTRL, arXiv 1909.05858)
-    covers the segment's own tokens and the last ``repetition_window`` tokens before them given in ``recent``.
+    logits, before the temperature; ``damp`` divides a logit above 0 by its factor and multiplies one below.
+    ``at_budget`` is the token forced as the ``max_tokens``-th. Temperature 0 is greedy, and only then do all runners
+    choose the same.
+
+    ``tried`` is a token that is chosen only if it is drawn from the logits as the model gives them, at temperature 1
+    (greedy: if its logit is the largest of all), and otherwise not at all. ``at_once`` is a token and a number k: it
+    is chosen without a draw where fewer than k logits are above its own, all but the temperature applied.
+
+    ``repetition_penalty`` covers the last ``repetition_window`` tokens, or all for 0, of ``recent`` and the segment's
+    own after it. ``repetition`` is how: ``once`` is CTRL's (arXiv 1909.05858), each token that occurs counts once;
+    with ``often`` its power is how often the token occurs; ``divide`` divides any logit, those below 0 as well
+    (what MiniCPM-o 4.5's talker and thinker were released with).
     """
 
     max_tokens: int
@@ -66,10 +75,15 @@ class Sampling:
     top_k: int = 0
     top_p: float = 1.0
     repetition_penalty: float = 1.0
+    repetition: Literal["once", "often", "divide"] = "once"
+    repetition_window: int = 0
     recent: tuple[int, ...] = ()
     forbidden: tuple[int, ...] = ()
     first: tuple[int, ...] = ()
     bias: tuple[tuple[int, float], ...] = ()
+    damp: tuple[tuple[int, float], ...] = ()
+    tried: int | None = None
+    at_once: tuple[int, int] | None = None
     at_budget: int | None = None
     seed: int = 0
 
