@@ -40,6 +40,8 @@ def _add_server(command: argparse.ArgumentParser) -> None:
     command.add_argument("config", nargs="?", default=DEFAULT_CONFIG,
                          help=f"the stage config, a YAML file (default: {DEFAULT_CONFIG})")
     # SUPPRESS: what is not on the command line is left to the config file.
+    command.add_argument("--model", dest="pipeline.model", metavar="DIR", default=argparse.SUPPRESS,
+                         help="folder of the checkpoint that the stage config serves")
     command.add_argument("--host", default=argparse.SUPPRESS, help="address to listen on (default: 127.0.0.1)")
     command.add_argument("--port", type=int, default=argparse.SUPPRESS,
                          help="port to listen on, 0 for any free one (default: 8080)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
@@ -104,6 +105,8 @@ class PipelineConfig(Strict):
     unit_ms: int = Field(gt=0)
     output_rate: Literal[8000, 12000, 16000, 24000, 48000]
     """Sample rate of the codec stage's waveform, in Hz (the rates Opus codes, RFC 6716 section 2)."""
+    model: Path | None = None
+    """Folder of the checkpoint, for every stage whose options name none."""
     stages: tuple[StageConfig, ...]
     edges: tuple[EdgeConfig, ...] = ()
     processes: dict[str, ProcessConfig] = Field(default_factory=dict)

@@ -159,4 +159,7 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
     except ValidationError as error:
         details = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
         raise ConfigError(f"options of embedded.thinker: {details}") from error
+    if pipeline.model is not None:
+        raise ConfigError(f"the embedded model has its weights with it and reads no checkpoint: leave out "
+                          f"model ({pipeline.model}), or give a stage config that serves one")
     return Thinker(checked, pipeline.unit_ms)
