@@ -18,6 +18,7 @@ from duologue.engine import (
     ReplyAudio,
     ReplyText,
     TextSpan,
+    ToolCall,
     TurnEnd,
     TurnStatus,
 )
@@ -39,6 +40,8 @@ def encode(event: EngineEvent) -> dict[str, Any]:
             spans = [[span.start, span.end, span.first_sample, span.end_sample] for span in event.spans]
             return {"type": "audio", **_fence(event.fence), "first_sample": event.first_sample, "spans": spans,
                     "last": event.last}
+        case ToolCall():
+            return {"type": "tool_call", "call": event.call, "name": event.name, "arguments": event.arguments}
         case TurnEnd():
             return {"type": "end", "epoch": event.epoch, "turn": event.turn, "status": event.status.value,
                     "text": event.text, "reason": event.reason}
@@ -65,6 +68,8 @@ def decode(told: dict[str, Any], pcm: Pcm | None = None) -> EngineEvent:
         case "audio":
             return ReplyAudio(_read_fence(told), told["first_sample"], np.zeros(0, np.int16) if pcm is None else pcm,
                               tuple(TextSpan(*span) for span in told["spans"]), told["last"])
+        case "tool_call":
+            return ToolCall("", told["call"], told["name"], told["arguments"])
         case "end":
             return TurnEnd("", told["epoch"], told["turn"], TurnStatus(told["status"]), told["text"], told["reason"])
         case "health":

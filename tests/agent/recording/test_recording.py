@@ -36,6 +36,7 @@ from duologue.engine import (
     ReplyAudio,
     ReplyText,
     TextSpan,
+    ToolCall,
     TurnEnd,
     TurnStatus,
 )
@@ -185,6 +186,7 @@ EVENTS: st.SearchStrategy[EngineEvent] = st.one_of(
     st.builds(CallerWords, st.just(""), st.integers(0, 9), st.text(), st.booleans(), st.integers(0, 9),
               st.integers(0, 9)),
     st.builds(ReplyText, FENCES, st.integers(0, 9), st.text(), st.booleans(), st.floats(0.5, 2)),
+    st.builds(ToolCall, st.just(""), st.text(), st.text(), st.text()),
     st.builds(TurnEnd, st.just(""), st.integers(0, 9), st.integers(0, 9), st.sampled_from(TurnStatus), st.text(),
               st.text()),
     st.builds(Health, st.text(), st.booleans(), st.text()))

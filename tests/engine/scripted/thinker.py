@@ -18,6 +18,7 @@ from duologue.engine.messages import (
     SessionFailed,
     StageInput,
     StageOutput,
+    ToolCalled,
 )
 from tests.engine.scripted import WORDS, Order
 
@@ -93,7 +94,7 @@ class Thinker:
             case Order.HEAR | Order.RECALL:
                 text = f"heard {unit.index}"
                 if order is Order.RECALL:
-                    text = " | ".join(f"{type(item).__name__}:{item.text}" for item in talk.history)
+                    text = " | ".join(remembered(item) for item in talk.history)
                 else:
                     talk.history.append(CallerSaid(text))
                 out.append(CallerWords(session, talk.utterances, text, True, unit.index, unit.index))
@@ -119,6 +120,11 @@ class Thinker:
             talk.history.append(AgentSaid(reply.turn, reply.text))
             talk.reply = None
         return message
+
+
+def remembered(item: HistoryItem) -> str:
+    what = f"{item.name}={item.output}" if isinstance(item, ToolCalled) else item.text
+    return f"{type(item).__name__}:{what}"
 
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:

@@ -19,6 +19,7 @@ from pydantic import Field, ValidationError
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import (
     AppendUnit,
+    CallerText,
     Close,
     Decision,
     Inject,
@@ -123,7 +124,8 @@ class Thinker:
                 case Interrupt():
                     self._minds[session].interrupt(message)
                 case Inject():
-                    self._minds[session].inject(message.item)
+                    if isinstance(message.item, CallerText):
+                        self._minds[session].inject(message.item)
                 case AppendUnit():
                     outputs = self._minds[session].hear(message.unit)
                     work_s = time.perf_counter() - filed

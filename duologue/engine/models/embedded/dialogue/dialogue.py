@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from random import Random
 
-from duologue.engine.messages import AgentSaid, CallerSaid, HistoryItem
+from duologue.engine.messages import AgentSaid, CallerSaid, HistoryItem, ToolCalled
 from duologue.engine.models.embedded.dialogue import reminders
 from duologue.engine.models.embedded.dialogue.memory import Context, Memory, Reminder, Said
 from duologue.engine.models.embedded.dialogue.policy import (
@@ -107,6 +107,8 @@ class Dialogue:
                     murmur = sentence
                 else:
                     waiting = joined(waiting, sentence)
+                continue
+            if isinstance(item, ToolCalled):
                 continue
             if waiting is None and murmur is not None and self._answers(self.memory, item, murmur, now, at):
                 waiting = murmur
