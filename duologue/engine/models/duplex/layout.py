@@ -17,18 +17,18 @@ MEL_BINS = 80
 
 
 def decoder_tensors(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
-    """Tensors of ``Qwen3ForCausalLM`` by their released names; matrices are (out, in)."""
+    """Tensors of ``Qwen3ForCausalLM`` or ``LlamaForCausalLM`` by their released names; matrices are (out, in)."""
     hidden, ffn, head = config.hidden_size, config.intermediate_size, config.head_dim
     queries, keys = config.num_attention_heads * head, config.num_key_value_heads * head
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (config.vocab_size, hidden)}
+    norms = {"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)} if config.query_key_norms else {}
     for i in range(config.num_hidden_layers):
         shapes |= {f"model.layers.{i}.{name}.weight": shape for name, shape in {
             "input_layernorm": (hidden,),
             "self_attn.q_proj": (queries, hidden),
             "self_attn.k_proj": (keys, hidden),
             "self_attn.v_proj": (keys, hidden),
-            "self_attn.q_norm": (head,),
-            "self_attn.k_norm": (head,),
+            **({"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)} if config.model_type == "qwen3" else {}),
             "self_attn.o_proj": (hidden, queries),
             "post_attention_layernorm": (hidden,),
             "mlp.gate_proj": (ffn, hidden),
