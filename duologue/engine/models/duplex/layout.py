@@ -28,7 +28,7 @@ def decoder_tensors(config: DecoderConfig) -> dict[str, tuple[int, ...]]:
             "self_attn.q_proj": (queries, hidden),
             "self_attn.k_proj": (keys, hidden),
             "self_attn.v_proj": (keys, hidden),
-            **({"self_attn.q_norm": (head,), "self_attn.k_norm": (head,)} if config.model_type == "qwen3" else {}),
+            **norms,
             "self_attn.o_proj": (hidden, queries),
             "post_attention_layernorm": (hidden,),
             "mlp.gate_proj": (ffn, hidden),
