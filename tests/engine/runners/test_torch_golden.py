@@ -1,4 +1,4 @@
-"""The own runner against Hugging Face's Qwen3: tokens and hidden states of sessions of many segments."""
+"""The own runner against Hugging Face's Qwen3 and Llama: tokens and hidden states of sessions of many segments."""
 
 from __future__ import annotations
 
@@ -140,6 +140,18 @@ def test_a_head_tied_to_the_embedding_is_used() -> None:
     given = tokens(20, 1, config.vocab_size)
     told = finish(TorchRunner(config, tensors.items(), TorchOptions(max_length=64)), segment("a", 0, [given], 10))["a"]
     assert told.tokens == Reference(config, tensors).greedy([given], 10)
+
+
+def test_a_llama_is_a_decoder_without_norms_on_query_and_key_and_turns_by_its_own_theta() -> None:
+    config, tensors = small(model_type="llama", rope_theta=1e4, num_key_value_heads=4, rms_norm_eps=1e-5)
+    assert not any("q_norm" in name or "k_norm" in name for name in tensors)
+    given: list[Piece] = [tokens(20, 2, config.vocab_size), embeddings(5, 3, config.hidden_size)]
+    held = Reference(config, tensors)
+    made = TorchRunner(config, tensors.items(), TorchOptions(max_length=64))
+    told = finish(made, segment("a", 0, given, 12, "all"))["a"]
+    assert told.tokens == held.greedy(given, 12)
+    hidden, _ = held.states([*given, Tokens(tuple(told.tokens[:-1]))])
+    np.testing.assert_allclose(np.stack([told.rows[i] for i in range(36)]), hidden, atol=2e-4, rtol=1e-3)
 
 
 def test_half_precision_gives_nearly_the_same_states() -> None:

@@ -1,4 +1,4 @@
-"""Hugging Face's Qwen3, computing every position of a sequence anew: what the own runner is held against."""
+"""Hugging Face's Qwen3 and Llama, computing every position of a sequence anew: what runners are held against."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCausalLM
 
 from duologue.engine.models.duplex import random
 from duologue.engine.models.duplex.checkpoint import CheckpointOptions, load
@@ -39,12 +39,13 @@ def runner(**options: Any) -> TorchRunner:
 
 
 class Reference:
-    """The same weights in ``Qwen3ForCausalLM``."""
+    """The same weights in ``Qwen3ForCausalLM`` or ``LlamaForCausalLM``."""
 
     def __init__(self, config: DecoderConfig, tensors: dict[str, torch.Tensor]) -> None:
-        settings = Qwen3Config(**config.model_dump(exclude={"model_type", "rope_theta"}),
-                               rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta})
-        self._model = Qwen3ForCausalLM(settings).eval()
+        shape, model = (Qwen3Config, Qwen3ForCausalLM) if config.model_type == "qwen3" \
+            else (LlamaConfig, LlamaForCausalLM)
+        self._model = model(shape(**config.model_dump(exclude={"model_type", "rope_theta"}), rope_parameters={
+            "rope_type": "default", "rope_theta": config.rope_theta})).eval()
         self._model.load_state_dict(tensors, strict=not config.tie_word_embeddings)
         self._model.tie_weights()
 

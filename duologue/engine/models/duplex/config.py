@@ -20,11 +20,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 
 class DecoderConfig(BaseModel):
-    """A Qwen3-shaped decoder: the keys of a released ``config.json`` that say what it computes."""
+    """A decoder: the keys of a released ``config.json`` that say what it computes.
+
+    ``qwen3`` (arXiv 2505.09388) has norms on query and key, ``llama`` (arXiv 2302.13971) has not; they are alike in
+    all else.
+    """
 
     model_config = ConfigDict(extra="ignore", frozen=True)
 
-    model_type: Literal["qwen3"] = "qwen3"
+    model_type: Literal["qwen3", "llama"] = "qwen3"
     vocab_size: int = Field(gt=0)
     hidden_size: int = Field(gt=0)
     intermediate_size: int = Field(gt=0)
@@ -36,6 +40,11 @@ class DecoderConfig(BaseModel):
     rms_norm_eps: float = 1e-6
     rope_theta: float = 1e6
     tie_word_embeddings: bool = False
+
+    @property
+    def query_key_norms(self) -> bool:
+        """Whether queries and keys are normed, head by head."""
+        return self.model_type == "qwen3"
 
 
 class UnitTokens(BaseModel):

@@ -1,4 +1,7 @@
-"""A Qwen3-shaped decoder (arXiv 2505.09388): RMSNorm, norms on query and key, RoPE, grouped queries, SwiGLU."""
+"""A decoder as Qwen3 (arXiv 2505.09388) and Llama (arXiv 2302.13971) have it: RMSNorm, RoPE, grouped queries, SwiGLU.
+
+Qwen3 has norms on query and key too.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ Attend = Callable[[int, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
 class _Layer:
     input_norm: torch.Tensor
     qkv: torch.Tensor
-    q_norm: torch.Tensor
-    k_norm: torch.Tensor
+    q_norm: torch.Tensor | None
+    k_norm: torch.Tensor | None
     o: torch.Tensor
     mlp_norm: torch.Tensor
     gate_up: torch.Tensor
@@ -28,7 +31,9 @@ class _Layer:
 
 
 class Decoder:
-    """Its weights, and what it computes. ``tensors`` come by the names of ``Qwen3ForCausalLM``; others are passed over.
+    """Its weights, and what it computes.
+
+    ``tensors`` come by the names of ``Qwen3ForCausalLM`` or ``LlamaForCausalLM``; others are passed over.
 
     Raises ``ConfigError`` when one is missing.
     """
@@ -54,7 +59,9 @@ class Decoder:
             self._layers.append(_Layer(
                 take(f"{at}.input_layernorm"),
                 take(f"{attention}.q_proj", f"{attention}.k_proj", f"{attention}.v_proj"),
-                take(f"{attention}.q_norm"), take(f"{attention}.k_norm"), take(f"{attention}.o_proj"),
+                take(f"{attention}.q_norm") if config.query_key_norms else None,
+                take(f"{attention}.k_norm") if config.query_key_norms else None,
+                take(f"{attention}.o_proj"),
                 take(f"{at}.post_attention_layernorm"),
                 take(f"{at}.mlp.gate_proj", f"{at}.mlp.up_proj"), take(f"{at}.mlp.down_proj")))
         self._norm = take("model.norm")
@@ -74,8 +81,10 @@ class Decoder:
             normed = rms_norm(rows, (config.hidden_size,), layer.input_norm, eps)
             query, key, value = linear(normed, layer.qkv).view(len(rows), -1, width).tensor_split(
                 (heads, heads + shared), dim=1)
-            query = _rotate(rms_norm(query, (width,), layer.q_norm, eps), cos, sin)
-            key = _rotate(rms_norm(key, (width,), layer.k_norm, eps), cos, sin)
+            if layer.q_norm is not None and layer.k_norm is not None:
+                query = rms_norm(query, (width,), layer.q_norm, eps)
+                key = rms_norm(key, (width,), layer.k_norm, eps)
+            query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
             rows = rows + linear(attend(i, query, key, value).flatten(1), layer.o)
             gate, up = linear(rms_norm(rows, (config.hidden_size,), layer.mlp_norm, eps), layer.gate_up).chunk(2, -1)
             rows = rows + linear(silu(gate) * up, layer.down)

@@ -42,7 +42,7 @@ class TorchOptions(Strict):
 
 
 class TorchRunner:
-    """A ``Runner``. Tensors come by the names of ``Qwen3ForCausalLM``, in any type; others are passed over.
+    """A ``Runner``. Tensors come by the names that ``Decoder`` takes, in any type; others are passed over.
 
     Raises ``ConfigError`` when a tensor is missing, the device is absent, or ``options`` do not fit the model.
     """
