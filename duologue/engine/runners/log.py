@@ -81,6 +81,16 @@ class Log:
         """Of every entry its size in positions and how many text tokens its answer has."""
         return [(self._size(entry), len(self._said(entry))) for entry in self._entries]
 
+    def begin_with(self, prefix: Sequence[Piece]) -> int:
+        """Put another prefix in front; returns before which position nothing changed."""
+        if tuple(prefix) == self._prefix:
+            return self.length
+        self._prefix = tuple(prefix)
+        self.length -= self.prefix
+        self.prefix = sum(map(len, prefix))
+        self.length += self.prefix
+        return 0
+
     def append(self, pieces: Sequence[Piece]) -> int:
         """Add an entry without an answer; returns its number."""
         entry = Entry(tuple(pieces))

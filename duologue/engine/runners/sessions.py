@@ -84,6 +84,11 @@ class Sessions:
         self.close(session)
         self._sessions[session] = _Session(Log(prefix, self._grammar))
 
+    def begin_with(self, session: str, prefix: Sequence[Piece]) -> None:
+        """Put another prefix in front of the session's sequence, all of which is computed anew."""
+        held = self._idle(session)
+        held.cached = min(held.cached, held.log.begin_with(prefix))
+
     def append(self, session: str, pieces: Sequence[Piece]) -> int:
         """Add an entry; returns its number. Nothing is computed before the session generates."""
         return self._idle(session).log.append(pieces)

@@ -54,6 +54,17 @@ def test_a_revised_answer_says_before_which_position_nothing_changed() -> None:
     assert flat(log) == [1, 2, 3, 7, 40, 8, 9, 3, 7, 9]
 
 
+def test_another_prefix_leaves_everything_behind_it() -> None:
+    log = Log(PREFIX, FAMILY)
+    log.append([Tokens((3,))])
+    log.answer((7, 40, 8))
+    assert log.begin_with((Tokens((1, 2)),)) == log.length == 7
+    assert log.begin_with((Tokens((20, 21, 22)),)) == 0
+    assert flat(log) == [20, 21, 22, 3, 7, 40, 8, 9]
+    assert (log.prefix, log.length) == (3, 8)
+    assert log.revise(0, (7, 8)) == 5
+
+
 def test_a_rollback_takes_away_what_came_since_the_mark() -> None:
     log = Log(PREFIX, FAMILY)
     log.append([Tokens((3,))])

@@ -17,16 +17,21 @@ import numpy as np
 
 from duologue.engine.messages import (
     AppendUnit,
+    CallerText,
     Choice,
     Conditioning,
     Decided,
     Decision,
     Fence,
     Inject,
+    Instructions,
     Interrupt,
+    Item,
     Open,
     ReplyText,
     StageOutput,
+    ToolResult,
+    Tools,
     Unit,
 )
 from duologue.engine.models.duplex.ear import Ear, Hearing
@@ -161,7 +166,8 @@ class Mind:
             filed, message = self._inbox.popleft()
             self._live()
             if isinstance(message, Inject):
-                self._type(*self._past.typed(None), message.item.text)
+                self._type(*self._past.typed(None))
+                self._inject(message.item)
             else:
                 self._type(*self._past.typed(message.unit.index))
                 self._ask(message.unit, filed)
@@ -253,6 +259,18 @@ class Mind:
             tokens = self._model.format.encode(text)
             DROPS.labels(what="typed_token", reason="too_long").inc(max(len(tokens) - most, 0))
             self._sessions.append(self._session, self._model.format.typed(tokens[:most]))
+
+    def _inject(self, item: Item) -> None:
+        match item:
+            case CallerText():
+                self._type(item.text)
+            case ToolResult():
+                self._type(item.output)
+            case Instructions():
+                # What the session is opened again with: its sequence must be the same then.
+                self._sessions.begin_with(self._session, self._model.format.prefix(item.text))
+            case Tools():
+                DROPS.labels(what="tool", reason="unsupported").inc(len(item.tools))
 
     def _interrupt(self, message: Interrupt) -> None:
         cut = {} if message.turn is None else {message.turn: message.heard}
