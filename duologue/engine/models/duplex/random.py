@@ -7,21 +7,20 @@ the thinker and the talker of MiniCPM-o 4.5 (9 B parameters with its encoders, w
 from __future__ import annotations
 
 import argparse
-import hashlib
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from safetensors.torch import save_file
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer
 
 from duologue.engine.models.duplex import layout, talker_layout
 from duologue.engine.models.duplex.config import CodecConfig, DecoderConfig, DuplexConfig, UnitTokens
 from duologue.engine.models.duplex.layout import Part
+from duologue.engine.models.made import byte_tokenizer, noise, write_json
 
 Size = Literal["tiny", "minicpmo45"]
 
@@ -47,11 +46,7 @@ def tensors(part: Part, shape: Shape, seed: int, device: torch.device) -> Iterat
     The same seed gives the same numbers on the same kind of device.
     """
     for name, size in layout.tensors(part, shape.config, shape.thinker, shape.talker).items():
-        digest = hashlib.blake2b(f"{seed}/{part}/{name}".encode(), digest_size=7).digest()
-        generator = torch.Generator(device).manual_seed(int.from_bytes(digest))
-        mean, deviation = _distribution(name, size)
-        noise = torch.randn(size, generator=generator, device=device)
-        yield name, noise.mul_(deviation).add_(mean)
+        yield name, noise(f"{part}/{name}", size, seed, device, *_distribution(name, size))
 
 
 def _distribution(name: str, size: tuple[int, ...]) -> tuple[float, float]:
@@ -73,31 +68,12 @@ def _distribution(name: str, size: tuple[int, ...]) -> tuple[float, float]:
 
 
 def tokenizer(shape: Shape) -> Tokenizer:
-    """Make a tokenizer of bytes: text is one token a byte.
-
-    Ids between the bytes and the special tokens are never made from text, but decode to a made-up word each, so that
-    whatever a random thinker says has a text.
-    """
-    tokens, size = shape.config.tokens, shape.thinker.vocab_size
-    special = {"<unit>": tokens.unit, "</unit>": tokens.unit_end, "<|listen|>": tokens.listen,
-               "<|speak|>": tokens.speak, "<|turn_eos|>": tokens.turn_eos, "<|chunk_eos|>": tokens.chunk_eos,
-               "<|im_start|>": tokens.im_start, "<|im_end|>": tokens.im_end}
-    vocabulary = special | {byte: id for id, byte in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
-    taken = set(vocabulary.values())
-    vocabulary |= {_word(id): id for id in range(size) if id not in taken}
-    made = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    made.decoder = decoders.ByteLevel()
-    made.add_special_tokens(sorted(special, key=lambda name: special[name]))
-    return made
-
-
-def _word(id: int) -> str:
-    letters = ""
-    while id:
-        id, digit = divmod(id, 26)
-        letters += chr(ord("a") + digit)
-    return f"Ġ{letters}"
+    """Make a tokenizer of bytes with the tokens of a unit."""
+    tokens = shape.config.tokens
+    return byte_tokenizer({"<unit>": tokens.unit, "</unit>": tokens.unit_end, "<|listen|>": tokens.listen,
+                           "<|speak|>": tokens.speak, "<|turn_eos|>": tokens.turn_eos,
+                           "<|chunk_eos|>": tokens.chunk_eos, "<|im_start|>": tokens.im_start,
+                           "<|im_end|>": tokens.im_end}, shape.thinker.vocab_size)
 
 
 def write(folder: Path, size: Size, seed: int = 0, *, weights: bool = True) -> None:
@@ -107,17 +83,17 @@ def write(folder: Path, size: Size, seed: int = 0, *, weights: bool = True) -> N
     """
     made = shape(size)
     folder.mkdir(parents=True, exist_ok=True)
-    _write_json(folder / "config.json", made.config.model_dump(mode="json"))
+    write_json(folder / "config.json", made.config.model_dump(mode="json"))
     words = tokenizer(made)
     words.save(str(folder / "tokenizer.json"))
     for name, decoder in (("thinker", made.thinker), ("talker", made.talker)):
         (folder / name).mkdir(exist_ok=True)
-        _write_json(folder / name / "config.json", {
+        write_json(folder / name / "config.json", {
             **decoder.model_dump(mode="json"), "architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu",
             "attention_bias": False, "torch_dtype": str(made.dtype).removeprefix("torch."),
             "rope_parameters": {"rope_type": "default", "rope_theta": decoder.rope_theta}})
         words.save(str(folder / name / "tokenizer.json"))
-        _write_json(folder / name / "tokenizer_config.json", {
+        write_json(folder / name / "tokenizer_config.json", {
             "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|im_end|>",
             "model_max_length": decoder.max_position_embeddings, "clean_up_tokenization_spaces": False})
     if not weights:
@@ -127,10 +103,6 @@ def write(folder: Path, size: Size, seed: int = 0, *, weights: bool = True) -> N
         (folder / part).mkdir(exist_ok=True)
         save_file({name: tensor.to(dtype) for name, tensor in tensors(part, made, seed, torch.device("cpu"))},
                   folder / part / "model.safetensors", metadata={"format": "pt"})
-
-
-def _write_json(file: Path, value: dict[str, Any]) -> None:
-    file.write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
 
 
 def _decoder(layers: int, hidden: int, heads: tuple[int, int], head: int, ffn: int, vocabulary: int,
