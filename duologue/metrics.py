@@ -12,6 +12,7 @@ CONCEALED_SAMPLES = Counter("duologue_concealed_samples", "Input samples made up
 DECISIONS = Counter("duologue_decisions", "Thinker decisions, by choice", ["choice"])
 UNIT_SECONDS = Histogram("duologue_unit_seconds", "Time from a unit's arrival at the thinker to its decision",
                          buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28))
+TOOL_CALLS = Counter("duologue_tool_calls", "Tools called by the thinker")
 TURNS = Counter("duologue_turns", "Replies that ended, by status", ["status"])
 STOP_SECONDS = Histogram("duologue_stop_seconds",
                          "From an interrupting onset to the last reply sample handed to the network",
