@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 import logging
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from duologue.engine.admission import Admission, Admitted, QueueFull
+from duologue.engine.brief import Brief
 from duologue.engine.config import ConfigError, PipelineConfig
-from duologue.engine.messages import SessionFailed
+from duologue.engine.messages import SessionFailed, Tool
 from duologue.engine.pipeline import Graph
 from duologue.engine.placement import NoRoom, Placement
 from duologue.engine.session import EngineSession, Refused
@@ -89,8 +90,14 @@ class Engine:
                         f"stage {stage!r}: its KV cache holds {kv.positions} positions, but one session may need "
                         f"{kv.session_positions}: give it more memory, or lower its window")
 
-    def open(self, *, instructions: str = "", voice: str = "", ticket: str | None = None) -> EngineSession:
-        """Open a session; raises ``Refused``. ``ticket`` is that of an earlier refusal for ``capacity``."""
+    def open(self, *, instructions: str = "", voice: str = "", tools: Sequence[Tool] = (), auto_respond: bool = True,
+             ticket: str | None = None) -> EngineSession:
+        """Open a session; raises ``Refused``, and ``ValueError`` for tools that cannot be called.
+
+        ``auto_respond`` is whether the thinker decides by itself when to speak; if not, it is asked by ``respond``.
+        ``ticket`` is that of an earlier refusal for ``capacity``.
+        """
+        brief = Brief(instructions, voice, tuple(tools), auto_respond)
         if self._draining:
             raise Refused("draining", "The server is being shut down and takes no new calls.")
         why = self._placement.why_not()
@@ -107,7 +114,7 @@ class Engine:
             reason = "others wait before you" if why is None else why.value
             raise Refused("capacity", f"The server is full ({reason}). You are number {answer.position} in the queue.",
                           position=answer.position, eta_s=answer.eta_s, ticket=answer.ticket)
-        state = SessionState(uuid.uuid4().hex, self.config, self._graph, instructions, voice)
+        state = SessionState(uuid.uuid4().hex, self.config, self._graph, brief)
         self._placement.take(state.session)
         try:
             session = EngineSession(state, send=self._send, release=self._release,

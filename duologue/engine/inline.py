@@ -9,8 +9,9 @@ from __future__ import annotations
 import select
 from collections.abc import Sequence
 
+from duologue.engine.brief import Brief
 from duologue.engine.config import PipelineConfig
-from duologue.engine.messages import CallerText, EngineEvent, HistoryItem, Unit
+from duologue.engine.messages import EngineEvent, HistoryItem, Item, Tool, Unit
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.stage import Closing, SelfWaking
 from duologue.engine.state import SessionState
@@ -23,11 +24,15 @@ STALLED_S = 60.0
 
 
 class InlineSession:
-    """One session and its own stages. Raises ``ConfigError`` when a stage cannot be created."""
+    """One session and its own stages. Raises ``ConfigError`` when a stage cannot be created.
+
+    Raises ``ValueError`` for tools that cannot be called.
+    """
 
     def __init__(self, config: PipelineConfig, instructions: str = "", voice: str = "", *,
-                 session: str = "inline") -> None:
+                 tools: Sequence[Tool] = (), auto_respond: bool = True, session: str = "inline") -> None:
         """``session`` is its name: some models draw their random numbers from it."""
+        brief = Brief(instructions, voice, tuple(tools), auto_respond)
         self.config = config.model_copy(update={
             "processes": {},
             "stages": tuple(stage.model_copy(update={"process": PROCESS}) for stage in config.stages),
@@ -35,7 +40,7 @@ class InlineSession:
         graph = Graph(self.config)
         self._stages = {stage.name: load_stage(stage, self.config) for stage in self.config.stages}
         self._worker = Worker(graph, self._stages)
-        self._state = SessionState(session, self.config, graph, instructions, voice)
+        self._state = SessionState(session, self.config, graph, brief)
         self._deliver()
 
     @property
@@ -48,9 +53,14 @@ class InlineSession:
         self._state.append(unit)
         self._deliver()
 
-    def inject(self, item: CallerText) -> None:
-        """Give text between two units; see ``EngineSession.inject``."""
+    def inject(self, item: Item) -> None:
+        """Give an item between two units; see ``EngineSession.inject``."""
         self._state.inject(item)
+        self._deliver()
+
+    def respond(self, instructions: str = "") -> None:
+        """Ask for a reply; see ``EngineSession.respond``."""
+        self._state.respond(instructions)
         self._deliver()
 
     def interrupt(self, turn: int, heard_samples: int) -> str:
@@ -105,7 +115,7 @@ class InlineSession:
 
     def _deliver(self) -> None:
         while True:
-            sends, self._state.sends = self._state.sends, []
+            sends = self._state.take_sends()
             for message in sends:
                 self._worker.dispatch(message)
             replies = self._worker.replies()

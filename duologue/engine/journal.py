@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, replace
 
-from duologue.engine.messages import AgentSaid, CallerSaid, Decided, HistoryItem, Open, Unit
+from duologue.engine.messages import AgentSaid, CallerSaid, Decided, HistoryItem, Open, ToolCalled, Unit
 
 MAX_RECORDS = 20_000
 """Records kept (about two hours of talk at three pieces of text a second); the oldest are dropped first."""
@@ -51,7 +51,25 @@ class GivenUp:
     turn: int
 
 
-Record = Heard | Said | Cut | GivenUp
+@dataclass(frozen=True, slots=True)
+class Called:
+    """The thinker called the tool ``name`` in answer to unit ``unit``."""
+
+    call: str
+    name: str
+    arguments: str
+    unit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Returned:
+    """The tool answered ``call``."""
+
+    call: str
+    output: str
+
+
+Record = Heard | Said | Cut | GivenUp | Called | Returned
 
 
 class Journal:
@@ -118,20 +136,34 @@ class Journal:
                        history=self.history(), outputs=tuple(self._outputs))
 
     def history(self) -> tuple[HistoryItem, ...]:
-        """What was said by both, in order, each reply as far as it was heard or has been written."""
+        """What was said by both, in order, each reply as far as it was heard or has been written.
+
+        A tool's result stands where it was asked for.
+        """
         items: list[HistoryItem] = []
-        place: dict[int, int] = {}
+        replies: dict[int, int] = {}
+        calls: dict[str, int] = {}
         for record in self._records:
-            if isinstance(record, Heard):
-                items.append(CallerSaid(record.text, record.unit))
-                continue
-            if record.turn not in place:
-                place[record.turn] = len(items)
-                items.append(AgentSaid(record.turn, "", open=True))
-            at = place[record.turn]
-            said = items[at]
-            assert isinstance(said, AgentSaid)
-            items[at] = _revised(said, record)
+            match record:
+                case Heard():
+                    items.append(CallerSaid(record.text, record.unit))
+                case Called():
+                    calls[record.call] = len(items)
+                    items.append(ToolCalled(record.call, record.name, record.arguments, unit=record.unit))
+                case Returned():
+                    # The record of the call may have been among the oldest, which go first.
+                    if (at := calls.get(record.call)) is not None:
+                        called = items[at]
+                        assert isinstance(called, ToolCalled)
+                        items[at] = replace(called, output=record.output)
+                case Said() | Cut() | GivenUp():
+                    if record.turn not in replies:
+                        replies[record.turn] = len(items)
+                        items.append(AgentSaid(record.turn, "", open=True))
+                    at = replies[record.turn]
+                    said = items[at]
+                    assert isinstance(said, AgentSaid)
+                    items[at] = _revised(said, record)
         return tuple(items)
 
 

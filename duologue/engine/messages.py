@@ -191,7 +191,8 @@ class ToolCall:
     """The thinker asks for a tool's work; ``call`` names it in its answer, a ``ToolResult``.
 
     It is no reply: what the thinker has to say of the result comes in a turn of its own. ``arguments`` is a JSON
-    object as text. A fact of the session like a caller's words: it is never stale, and asked for once.
+    object as text. A fact of the session like a caller's words: it is never stale, and asked for once. The stage makes
+    the ``call``, one that no other call of the session has, also none of an earlier life.
     """
 
     session: str
@@ -272,7 +273,7 @@ class AgentSaid:
 
 @dataclass(frozen=True, slots=True)
 class ToolCalled:
-    """A tool the thinker called after unit ``unit``, and its ``output`` once it has come."""
+    """A tool the thinker called in answer to unit ``unit``, and its ``output`` once it has come."""
 
     call: str
     name: str
@@ -346,7 +347,11 @@ class Inject:
 
 @dataclass(frozen=True, slots=True)
 class Respond:
-    """Turn mode: reply to what was heard so far, beginning with the next unit; ``instructions`` are for this reply."""
+    """Turn mode: reply to what was heard so far, beginning with the next unit; ``instructions`` are for this reply.
+
+    A reply, or the call of a tool, is the answer to it. One that is not answered yet is taken back by an ``Interrupt``,
+    and replaced by another.
+    """
 
     session: str
     epoch: int

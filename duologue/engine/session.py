@@ -6,10 +6,19 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
-from duologue.engine.messages import CallerText, Decision, EngineEvent, HistoryItem, StageOutput, TurnEnd, Unit
+from duologue.engine.messages import (
+    Decision,
+    EngineEvent,
+    HistoryItem,
+    Item,
+    StageOutput,
+    ToolCall,
+    TurnEnd,
+    Unit,
+)
 from duologue.engine.state import Overrun, SessionState
 from duologue.engine.wire import FromStage, Taken, ToStage
-from duologue.metrics import DECISIONS, DROPS, TURNS, UNIT_SECONDS, UNITS
+from duologue.metrics import DECISIONS, DROPS, TOOL_CALLS, TURNS, UNIT_SECONDS, UNITS
 
 __all__ = ["EngineSession", "Overrun", "RefusalReason", "Refused"]
 
@@ -64,9 +73,23 @@ class EngineSession:
             self._given_at[unit.index] = asyncio.get_running_loop().time()
         self._settle()
 
-    def inject(self, item: CallerText) -> None:
-        """Give the thinker text between two units. Raises ``Overrun`` when too many items wait for it."""
+    def inject(self, item: Item) -> None:
+        """Give the thinker an item between two units.
+
+        Raises ``Overrun`` when too many wait for it, ``ValueError`` for the result of a call that is not open and for
+        tools that cannot be called; the item was not taken then.
+        """
         self._state.inject(item)
+        self._settle()
+
+    def respond(self, instructions: str = "") -> None:
+        """Turn mode: ask for a reply to what was heard so far; ``instructions`` are for this reply alone.
+
+        The answer is a reply, or the call of a tool. One request waits at a time: another takes its place, and an
+        interruption of an open reply, or of a number that no reply has, takes it back. Raises ``Overrun`` like
+        ``inject``, and ``ValueError`` in a session that replies by itself.
+        """
+        self._state.respond(instructions)
         self._settle()
 
     def interrupt(self, turn: int, heard_samples: int) -> str:
@@ -92,7 +115,7 @@ class EngineSession:
             await self._news.wait()
 
     def history(self) -> tuple[HistoryItem, ...]:
-        """What was said by both, in order, each reply as far as it was heard or has been written."""
+        """What was said by both and asked of tools, in order, each reply as far as it was heard or has been written."""
         return self._state.history()
 
     async def close(self) -> None:
@@ -142,8 +165,7 @@ class EngineSession:
 
     def _settle(self) -> None:
         """Carry out what the state wants done."""
-        sends, self._state.sends = self._state.sends, []
-        for message in sends:
+        for message in self._state.take_sends():
             self._send(message)
         for (what, reason), count in self._state.drops.items():
             DROPS.labels(what=what, reason=reason).inc(count)
@@ -160,3 +182,5 @@ def _count(event: EngineEvent) -> None:
     elif isinstance(event, Decision):
         DECISIONS.labels(choice=event.choice.value).inc()
         UNIT_SECONDS.observe(event.work_s)
+    elif isinstance(event, ToolCall):
+        TOOL_CALLS.inc()

@@ -50,8 +50,7 @@ class Simulation:
             receivers={edge.target: ShmReceiver(edge) for edge in self.edges if edge.target in stages})
 
     def collect(self) -> None:
-        sends, self.state.sends = self.state.sends, []
-        for message in sends:
+        for message in self.state.take_sends():
             process = self.graph.nodes[message.stage].process
             if process not in self.down:
                 self.to_worker[process].append(message)

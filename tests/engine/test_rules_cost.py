@@ -133,7 +133,7 @@ async def test_a_session_that_only_listens_for_ever_stays_alive_and_costs_two_me
     def held() -> tuple[int, ...]:
         journal = state._journal
         return (len(journal._records), len(journal._units), len(journal._outputs), len(state.waiting),
-                len(state._continue_by), len(guest.session._given_at), len(state._turns._turns))
+                len(state._replies._continue_by), len(guest.session._given_at), len(state._turns._turns))
 
     def listen() -> None:
         guest.say(Order.LISTEN)
@@ -170,8 +170,9 @@ async def test_replies_that_were_all_cut_leave_no_more_behind_than_the_last_ones
         house.work()
         guest.read()
         edges = state._feed._edges.values()
-        kept.append((len(state._turns._turns), len(state._turns.open), len(state.waiting), len(state._continue_by),
-                     len(state._journal._units), sum(len(edge._waiting) for edge in edges), len(state.sends),
+        kept.append((len(state._turns._turns), len(state._turns.open), len(state.waiting),
+                     len(state._replies._continue_by), len(state._journal._units),
+                     sum(len(edge._waiting) for edge in edges), len(state._effects.sends),
                      sum(len(process._inbox) for process in house.processes.values())))
     assert kept[34] == kept[59]
     assert kept[59][1:4] == (0, 0, 0)

@@ -22,7 +22,8 @@ from duologue.engine import (
     outbox,
 )
 from duologue.engine.messages import CodecFrames
-from duologue.engine.state import CONTINUE_WITHIN_S, Overrun
+from duologue.engine.replies import CONTINUE_WITHIN_S
+from duologue.engine.state import Overrun
 from duologue.engine.wire import FromStage
 from tests.engine.scripted import UNIT_MS, WORD_SAMPLES, Order, pipeline, unit
 from tests.engine.simulation import Simulation
