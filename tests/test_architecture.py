@@ -45,6 +45,12 @@ def test_the_wire_events_know_nothing_of_the_engine() -> None:
     assert [name for _, name in imports("agent/realtime") if name.startswith("duologue.engine")] == []
 
 
+def test_the_plugins_are_clients() -> None:
+    found = [(file, name) for file, name in imports("plugins")
+             if name.startswith("duologue.") and not name.startswith("duologue.plugins")]
+    assert found == []
+
+
 def test_the_conversation_does_no_input_or_output() -> None:
     names = {name for file, name in imports("agent") if file.name == "conversation.py"}
     assert not names & {"asyncio", "time", "threading", "socket", "logging"}

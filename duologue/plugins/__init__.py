@@ -1,0 +1,1 @@
+"""Duologue inside other frameworks: clients of the public protocol, which know nothing of a server's insides."""
