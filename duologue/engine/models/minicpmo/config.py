@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from duologue.engine.models.duplex.config import DecoderConfig
 
-VERSION = "4.5"
+VERSION: Literal["4.5"] = "4.5"
 """The only ``version`` that is run here. It alone tells 4.5 from 2.6, whose ``model_type`` is the same."""
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from duologue.engine.config import ConfigError
 from duologue.engine.models.duplex.config import UnitTokens
+from duologue.engine.models.stored import json_object
 
 NAMES: dict[str, str] = {
     "unit": "<unit>", "unit_end": "</unit>", "listen": "<|listen|>", "speak": "<|speak|>",
@@ -37,6 +36,11 @@ class SpecialTokens(UnitTokens):
     audio_end: int
     forbidden: tuple[int, ...]
     """Ids the model must never say: ``tts_pad``, and ``bad_token_ids`` of ``tokenizer_config.json``."""
+
+    @property
+    def all(self) -> tuple[int, ...]:
+        """Every id of these."""
+        return (*(getattr(self, field) for field in NAMES), *self.forbidden)
 
 
 def read_tokenizer(folder: Path) -> Tokenizer:
@@ -67,7 +71,7 @@ def special_tokens(tokenizer: Tokenizer, folder: Path) -> SpecialTokens:
                               f"tokenizer.json, or vocab.json, merges.txt and tokenizer_config.json, of the release")
         ids[field] = id
     file = folder / "tokenizer_config.json"
-    bad = _json(file).get("bad_token_ids", []) if file.exists() else []
+    bad = json_object(file, "a tokenizer").get("bad_token_ids", []) if file.exists() else []
     if not isinstance(bad, list) or not all(isinstance(id, int) and id >= 0 for id in bad):
         raise ConfigError(f"{file}: bad_token_ids must be a list of token ids")
     return SpecialTokens(**ids, forbidden=tuple(dict.fromkeys([ids["tts_pad"], *bad])))
@@ -87,7 +91,7 @@ def _assemble(folder: Path) -> Tokenizer:
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     made.decoder = decoders.ByteLevel()
     file = folder / "tokenizer_config.json"
-    added = _json(file).get("added_tokens_decoder", {})
+    added = json_object(file, "a tokenizer").get("added_tokens_decoder", {})
     try:
         tokens = {int(id): AddedToken(token["content"], special=token["special"], normalized=token["normalized"],
                                       lstrip=token["lstrip"], rstrip=token["rstrip"],
@@ -101,15 +105,3 @@ def _assemble(folder: Path) -> Tokenizer:
             raise ConfigError(f"{file}: token {tokens[id].content} has id {id}, but behind vocab.json and the tokens "
                               f"before it comes {given}")
     return made
-
-
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        value = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{file}: cannot be read ({error.strerror})") from None
-    except ValueError as error:
-        raise ConfigError(f"{file}: not JSON: {error}") from None
-    if not isinstance(value, dict):
-        raise ConfigError(f"{file}: must hold a JSON object")
-    return value
