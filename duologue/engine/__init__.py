@@ -1,5 +1,6 @@
 """Everything between a unit and a chunk of PCM. These names are its whole public face."""
 
+from duologue.engine.brief import Brief
 from duologue.engine.config import ConfigError, PipelineConfig, ProcessConfig
 from duologue.engine.engine import Engine, Load, ProcessHealth
 from duologue.engine.inline import InlineSession
@@ -35,6 +36,7 @@ from duologue.engine.session import EngineSession, Overrun, Refused
 __all__ = [
     "INPUT_RATE",
     "AgentSaid",
+    "Brief",
     "CallerSaid",
     "CallerText",
     "CallerWords",

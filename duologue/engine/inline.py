@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from duologue.engine.brief import Brief
 from duologue.engine.config import PipelineConfig
-from duologue.engine.messages import EngineEvent, HistoryItem, Item, Tool, Unit
+from duologue.engine.messages import EngineEvent, HistoryItem, Item, Unit
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.stage import Closing, SelfWaking
 from duologue.engine.state import SessionState
@@ -24,15 +24,10 @@ STALLED_S = 60.0
 
 
 class InlineSession:
-    """One session and its own stages. Raises ``ConfigError`` when a stage cannot be created.
+    """One session and its own stages. Raises ``ConfigError`` when a stage cannot be created."""
 
-    Raises ``ValueError`` for tools that cannot be called.
-    """
-
-    def __init__(self, config: PipelineConfig, instructions: str = "", voice: str = "", *,
-                 tools: Sequence[Tool] = (), auto_respond: bool = True, session: str = "inline") -> None:
+    def __init__(self, config: PipelineConfig, brief: Brief | None = None, *, session: str = "inline") -> None:
         """``session`` is its name: some models draw their random numbers from it."""
-        brief = Brief(instructions, voice, tuple(tools), auto_respond)
         self.config = config.model_copy(update={
             "processes": {},
             "stages": tuple(stage.model_copy(update={"process": PROCESS}) for stage in config.stages),

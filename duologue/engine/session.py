@@ -52,6 +52,8 @@ class EngineSession:
     def __init__(self, state: SessionState, *, send: Callable[[ToStage], None],
                  release: Callable[[EngineSession], None], observe: Callable[[float], None]) -> None:
         self.id = state.session
+        self.brief = state.brief
+        """What it was opened with."""
         self._state = state
         self._send = send
         self._release = release

@@ -93,6 +93,11 @@ class SessionState:
         self._rebuild(graph.stages)
 
     @property
+    def brief(self) -> Brief:
+        """What the session is told of its part now."""
+        return self._brief
+
+    @property
     def epoch(self) -> int:
         """The present epoch."""
         return self._replies.epoch

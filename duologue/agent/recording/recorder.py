@@ -27,13 +27,16 @@ from duologue.agent.transports.base import FRAME_MS, CallMedia, Transport
 from duologue.engine import (
     INPUT_RATE,
     AgentSaid,
-    CallerText,
+    Brief,
+    CallerSaid,
     ConfigError,
     EngineEvent,
     HistoryItem,
+    Item,
     Pcm,
     PipelineConfig,
     ReplyAudio,
+    ToolCalled,
     Unit,
 )
 
@@ -47,11 +50,21 @@ _Audio = tuple[str, Pcm]
 
 
 class RecordedSession(Session, Protocol):
-    """An engine session that can say what its model remembers."""
+    """An engine session that can say how it was opened and what its model remembers."""
 
     @property
     def id(self) -> str:
         """Its name."""
+
+    @property
+    def brief(self) -> Brief:
+        """What it was opened with."""
+
+    def inject(self, item: Item) -> None:
+        """Give an item between two units."""
+
+    def respond(self, instructions: str = "") -> None:
+        """Ask for a reply."""
 
     def history(self) -> Sequence[HistoryItem]:
         """What was said by both, in order, each reply as far as it was heard."""
@@ -78,7 +91,7 @@ class Recorder:
         """Record a call from its first moment."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         sheet = CallSheet(call_id=call_id, transport="", session="", started=now,
-                          pipeline=self._pipeline, conversation=self._conversation, wishes=dict(wishes))
+                          pipeline=self._pipeline, conversation=self._conversation, wishes=dict(wishes), brief=Brief())
         return Tape(self, _Files(self._root / _UNSAFE.sub("_", call_id)), sheet)
 
     def put(self, files: _Files, work: str | _Audio | CallSheet) -> bool:
@@ -177,9 +190,9 @@ class Tape:
         self._sheet = self._sheet.model_copy(update={"transport": transport.name})
         return _TapedTransport(self, transport)
 
-    def session(self, session: RecordedSession) -> Session:
+    def session(self, session: RecordedSession) -> _TapedSession:
         """``session`` as its call is to see it. The recording ends when it is closed."""
-        self._sheet = self._sheet.model_copy(update={"session": session.id})
+        self._sheet = self._sheet.model_copy(update={"session": session.id, "brief": session.brief})
         return _TapedSession(self, session)
 
     def note(self, entry: AnyEntry) -> None:
@@ -198,10 +211,19 @@ class Tape:
         """End the recording; idempotent."""
         if not self._over:
             self._over = True
-            journal = [{"who": "agent" if isinstance(item, AgentSaid) else "caller", **asdict(item)}
-                       for item in history]
+            journal = [{"who": _who(item), **asdict(item)} for item in history]
             sheet = self._sheet.model_copy(update={"dropped": self._dropped, "journal": journal})
             self._recorder.put(self._files, sheet)
+
+
+def _who(item: HistoryItem) -> str:
+    match item:
+        case AgentSaid():
+            return "agent"
+        case CallerSaid():
+            return "caller"
+        case ToolCalled():
+            return "tool"
 
 
 class _TapedMedia:
@@ -270,9 +292,13 @@ class _TapedSession:
                                       concealed=unit.concealed, agent_audible=unit.agent_audible))
         self._session.append(unit)
 
-    def inject(self, item: CallerText) -> None:
-        self._tape.note(tape.Injected(at=self._tape.now, text=item.text))
+    def inject(self, item: Item) -> None:
+        self._tape.note(tape.Injected(at=self._tape.now, item=told.item(item)))
         self._session.inject(item)
+
+    def respond(self, instructions: str = "") -> None:
+        self._tape.note(tape.Responded(at=self._tape.now, instructions=instructions))
+        self._session.respond(instructions)
 
     def interrupt(self, turn: int, heard_samples: int) -> str:
         heard = self._session.interrupt(turn, heard_samples)

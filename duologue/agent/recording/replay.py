@@ -22,16 +22,17 @@ from duologue.agent.media.vad import VoiceActivity
 from duologue.agent.recording import tape, told
 from duologue.agent.recording.tape import AnyEntry, Recording
 from duologue.engine import (
-    CallerText,
     CallerWords,
     Decision,
     EngineEvent,
     HistoryItem,
     InlineSession,
+    Item,
     Pcm,
     PipelineConfig,
     ReplyAudio,
     ReplyText,
+    ToolCall,
     TurnEnd,
     Unit,
 )
@@ -74,10 +75,8 @@ async def replay(recording: Recording, source: Source = Source.RUN, *, pipeline:
     sheet = recording.sheet
     pipeline = pipeline or sheet.pipeline
     conversation = conversation or sheet.conversation
-    instructions = sheet.wishes.get("instructions")
     out = Replay()
-    session = (_RunSession(out, InlineSession(pipeline, instructions if isinstance(instructions, str) else "",
-                                              session=sheet.session))
+    session = (_RunSession(out, InlineSession(pipeline, sheet.brief, session=sheet.session))
                if source is Source.RUN else _TapeSession(out, recording))
     call = Call(sheet.call_id, session, pipeline, conversation, VoiceActivity(conversation.vad), wishes=sheet.wishes)
     call.start(_Transport(out, sheet.transport))
@@ -150,8 +149,11 @@ class _Session:
         self._out.note(tape.Appended(at=self._out.now, unit=unit.index, speech=round(unit.speech, 6),
                                      concealed=unit.concealed, agent_audible=unit.agent_audible))
 
-    def inject(self, item: CallerText) -> None:
-        self._out.note(tape.Injected(at=self._out.now, text=item.text))
+    def inject(self, item: Item) -> None:
+        self._out.note(tape.Injected(at=self._out.now, item=told.item(item)))
+
+    def respond(self, instructions: str = "") -> None:
+        self._out.note(tape.Responded(at=self._out.now, instructions=instructions))
 
     def cut(self, turn: int, heard_samples: int, heard: str) -> str:
         self._out.note(tape.Interrupted(at=self._out.now, turn=turn, heard_samples=heard_samples, heard=heard))
@@ -172,9 +174,13 @@ class _RunSession(_Session):
         super().append(unit)
         self._engine.append(unit)
 
-    def inject(self, item: CallerText) -> None:
+    def inject(self, item: Item) -> None:
         super().inject(item)
         self._engine.inject(item)
+
+    def respond(self, instructions: str = "") -> None:
+        super().respond(instructions)
+        self._engine.respond(instructions)
 
     def interrupt(self, turn: int, heard_samples: int) -> str:
         return self.cut(turn, heard_samples, self._engine.interrupt(turn, heard_samples))
@@ -236,6 +242,8 @@ def _mark(event: EngineEvent) -> _Mark | None:
             return "text", event.fence.turn, event.start + len(event.text)
         case ReplyAudio():
             return "audio", event.fence.turn, event.first_sample + len(event.pcm)
+        case ToolCall():
+            return "tool_call", event.call, 0
         case TurnEnd():
             return "end", event.turn, 0
         case _:

@@ -17,7 +17,7 @@ import numpy as np
 from pydantic import Field, TypeAdapter, ValidationError
 
 from duologue.agent.config import ConversationConfig
-from duologue.engine import ConfigError, Pcm, PipelineConfig
+from duologue.engine import Brief, ConfigError, Pcm, PipelineConfig
 from duologue.strict import Strict
 
 WAV_HEADER = 44
@@ -98,10 +98,17 @@ class Appended(Entry):
 
 
 class Injected(Entry):
-    """The engine was given text."""
+    """The engine was given an item between two units."""
 
     kind: Literal["injected"] = "injected"
-    text: str
+    item: dict[str, Any]
+
+
+class Responded(Entry):
+    """The engine was asked for a reply."""
+
+    kind: Literal["responded"] = "responded"
+    instructions: str
 
 
 class Interrupted(Entry):
@@ -113,7 +120,8 @@ class Interrupted(Entry):
     heard: str
 
 
-AnyEntry = Connected | Fed | Pulled | Received | Key | Gone | Told | Sent | Appended | Injected | Interrupted
+AnyEntry = (Connected | Fed | Pulled | Received | Key | Gone | Told | Sent | Appended | Injected | Responded
+            | Interrupted)
 ENTRY: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discriminator="kind")])
 
 
@@ -130,10 +138,12 @@ class CallSheet(Strict):
     conversation: ConversationConfig
     wishes: dict[str, Any]
     """The client's own session object."""
+    brief: Brief
+    """What the engine session was opened with."""
     dropped: int | None = None
     """Entries that a slow disk cost; None when the recording was not ended in good order."""
     journal: list[dict[str, Any]] = Field(default_factory=list)
-    """What the model remembered at the end: who said what, each reply as far as it was heard."""
+    """What the model remembered at the end: who said what, each reply as far as it was heard, and tools' work."""
 
 
 class Recording:

@@ -1,27 +1,40 @@
-"""The engine's events as a tape holds them: plain values, audio elsewhere."""
+"""The engine's events, and the items it is given, as a tape holds them: plain values, audio elsewhere."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 
 from duologue.agent.recording.tape import Told
 from duologue.engine import (
+    CallerText,
     CallerWords,
     Choice,
     Decision,
     EngineEvent,
     Fence,
     Health,
+    Instructions,
+    Item,
     Pcm,
     ReplyAudio,
     ReplyText,
     TextSpan,
     ToolCall,
+    ToolResult,
+    Tools,
     TurnEnd,
     TurnStatus,
 )
+
+_ITEMS = {CallerText: "text", ToolResult: "tool_result", Instructions: "instructions", Tools: "tools"}
+
+
+def item(given: Item) -> dict[str, Any]:
+    """What the engine was given."""
+    return {"type": _ITEMS[type(given)], **asdict(given)}
 
 
 def encode(event: EngineEvent) -> dict[str, Any]:

@@ -24,7 +24,9 @@ from duologue.agent.recording.tape import Recording
 from duologue.cli import main
 from duologue.engine import (
     AgentSaid,
+    Brief,
     CallerSaid,
+    CallerText,
     CallerWords,
     Choice,
     ConfigError,
@@ -33,10 +35,16 @@ from duologue.engine import (
     Fence,
     Health,
     HistoryItem,
+    Instructions,
+    Item,
     ReplyAudio,
     ReplyText,
     TextSpan,
+    Tool,
     ToolCall,
+    ToolCalled,
+    ToolResult,
+    Tools,
     TurnEnd,
     TurnStatus,
 )
@@ -45,11 +53,25 @@ from tests.agent.test_call import FRAME, PIPELINE, FakeTransport, ScriptedSessio
 CONFIG = ConversationConfig()
 
 
+BRIEF = Brief("be kind", tools=(Tool("get_weather", "The weather of a city"),), auto_respond=False)
+
+
 class RememberingSession(ScriptedSession):
     id = "s1"
+    brief = BRIEF
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[Item | str] = []
+
+    def inject(self, item: Item) -> None:
+        self.given.append(item)
+
+    def respond(self, instructions: str = "") -> None:
+        self.given.append(instructions)
 
     def history(self) -> list[HistoryItem]:
-        return [CallerSaid("hello"), AgentSaid(1, "well")]
+        return [CallerSaid("hello"), AgentSaid(1, "well"), ToolCalled("call_3", "get_weather", "{}", "rain", 3)]
 
 
 async def held(folder: Path, frames: int = 60) -> Path:
@@ -100,10 +122,31 @@ async def test_a_recording_holds_the_audio_both_ways_and_what_the_model_remember
         assert (agent.getnframes(), agent.getframerate()) == (60 * FRAME, PIPELINE.output_rate)
     assert np.abs(recording.audio("agent")).max() > 0
     assert recording.sheet.dropped == 0
-    assert [item["who"] for item in recording.sheet.journal] == ["caller", "agent"]
+    assert [item["who"] for item in recording.sheet.journal] == ["caller", "agent", "tool"]
     assert recording.sheet.pipeline == PIPELINE
+    assert recording.sheet.brief == BRIEF
     # Sample times: the last frame was pulled when all but nothing had been fed.
     assert recording.entries[-1].at == 60 * FRAME
+
+
+async def test_what_the_engine_is_given_between_units_is_on_the_tape_and_reaches_the_engine(tmp_path: Path) -> None:
+    recorder, session = Recorder(tmp_path, PIPELINE, CONFIG), RememberingSession()
+    taped = recorder.begin("one", {}).session(session)
+    items: list[Item] = [CallerText("hi"), ToolResult("call_3", "rain"), Instructions("be brief"), Tools(BRIEF.tools)]
+    for item in items:
+        taped.inject(item)
+    taped.respond("say no more")
+    await taped.close()
+    await asyncio.to_thread(recorder.flush)
+    assert session.given == [*items, "say no more"]
+    entries = Recording(tmp_path / "one").entries
+    assert [entry.model_dump(exclude={"at"}) for entry in entries] == [
+        {"kind": "injected", "item": {"type": "text", "text": "hi"}},
+        {"kind": "injected", "item": {"type": "tool_result", "call": "call_3", "output": "rain"}},
+        {"kind": "injected", "item": {"type": "instructions", "text": "be brief"}},
+        {"kind": "injected", "item": {"type": "tools", "tools": [
+            {"name": "get_weather", "description": "The weather of a city", "parameters": "{}"}]}},
+        {"kind": "responded", "instructions": "say no more"}]
 
 
 async def test_a_call_id_cannot_lead_out_of_the_folder(tmp_path: Path) -> None:
