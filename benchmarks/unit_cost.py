@@ -13,11 +13,9 @@ from __future__ import annotations
 
 import argparse
 import select
-import tempfile
 import time
 from collections import deque
 from collections.abc import Callable
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -225,35 +223,30 @@ def main() -> None:
     by_length = Table(f"One unit against the session's length ({sizes})")
     by_count = Table(f"One unit against the number of sessions, a unit of {period_ms} ms each ({sizes})")
     limits: list[str] = []
-    with tempfile.TemporaryDirectory() as folder:
-        for name in names:
-            runner = build(name, given, Path(folder))
-            try:
-                one_session(name, runner, made.config, given.length, by_length)
-                limits.append(f"{name}: {until_it_no_longer_keeps_up(name, runner, made.config, given, by_count)}")
-            finally:
-                runner.close()
+    for name in names:
+        runner = build(name, given)
+        try:
+            one_session(name, runner, made.config, given.length, by_length)
+            limits.append(f"{name}: {until_it_no_longer_keeps_up(name, runner, made.config, given, by_count)}")
+        finally:
+            runner.close()
     by_length.print()
     by_count.print()
     print("\n".join(limits))
 
 
-def build(name: Name, given: argparse.Namespace, folder: Path) -> Runner:
+def build(name: Name, given: argparse.Namespace) -> Runner:
     """Open a runner with room for the longest session and for the most."""
     positions = max(2 * given.length, given.most * (_PREFIX + (_WARM_UP + given.units + 2) * (ANSWER + 16)))
     max_length = given.length + 64
     if name == "torch":
-        options = RunnerOptions.model_validate({"load_format": "random", "size": given.size, "torch": {
-            "device": given.device, "dtype": given.dtype, "positions": positions, "max_length": max_length,
-            "max_sessions": given.most + 1}})
+        room = {"torch": {"device": given.device, "dtype": given.dtype, "positions": positions,
+                          "max_length": max_length, "max_sessions": given.most + 1}}
     else:
-        # The tiny one's weights are soon written; those of the others vLLM makes up.
-        random.write(folder / "checkpoint", given.size, weights=given.size == "tiny")
-        options = RunnerOptions.model_validate({"checkpoint": folder / "checkpoint", "runner": "vllm", "vllm": {
-            "load_format": "auto" if given.size == "tiny" else "dummy", "dtype": given.dtype,
-            "max_model_len": max_length, "max_num_seqs": given.most + 1, "kv_positions": positions}})
-    checkpoint = load(options)
-    return open_runner("thinker", checkpoint, options, checkpoint.tensors("thinker", given.device))
+        room = {"vllm": {"dtype": given.dtype, "max_model_len": max_length, "max_num_seqs": given.most + 1,
+                         "kv_positions": positions}}
+    options = RunnerOptions.model_validate({"load_format": "random", "size": given.size, "runner": name, **room})
+    return open_runner("thinker", load(options), options)
 
 
 def described(decoder: DecoderConfig) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -31,6 +31,11 @@ def tiny() -> tuple[DecoderConfig, dict[str, torch.Tensor]]:
 
 
 SEED = 0
+
+
+def tiny_weights(device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:
+    """Its tensors, as ``Weights``."""
+    return ((name, tensor.to(device)) for name, tensor in tiny()[1].items())
 
 
 def runner(**options: Any) -> TorchRunner:

@@ -10,11 +10,9 @@ It speaks at its own pace: the ``rate`` of a text is not for it.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import torch
 from pydantic import ValidationError
 
 from duologue.engine.config import ConfigError, PipelineConfig
@@ -30,7 +28,7 @@ from duologue.engine.messages import (
     StageOutput,
 )
 from duologue.engine.models.duplex import talker_layout
-from duologue.engine.models.duplex.checkpoint import Checkpoint, Tensors, load
+from duologue.engine.models.duplex.checkpoint import load
 from duologue.engine.models.duplex.conditioning import Conditioner
 from duologue.engine.models.duplex.runner_options import RunnerOptions, open_runner
 from duologue.engine.models.duplex.speech import Reply, Speech, Voice
@@ -123,19 +121,8 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
         raise ConfigError("the duplex talker needs the thinker's hidden states, which an edge of connector 'socket' "
                           "does not carry: make it 'shm', or 'local' with both stages in one process")
     checkpoint = load(wanted)
-    beside: dict[str, torch.Tensor] = {}
-    tensors = _decoder_tensors(checkpoint, wanted.torch.device if wanted.runner == "torch" else "cpu", beside)
-    runner = open_runner("talker", checkpoint, wanted, tensors)
-    # A runner that reads the files itself has left all of them.
-    deque(tensors, maxlen=0)
+    runner = open_runner("talker", checkpoint, wanted)
+    device = wanted.torch.device if wanted.runner == "torch" else "cpu"
+    beside = {name: tensor for name, tensor in checkpoint.tensors("talker", device) if name in talker_layout.TENSORS}
     return Talker(runner, Conditioner(beside["emb_text.weight"], beside["projector.weight"], checkpoint.tokenizer),
                   Speech(checkpoint.config, wanted.voice))
-
-
-def _decoder_tensors(checkpoint: Checkpoint, device: str, beside: dict[str, torch.Tensor]) -> Tensors:
-    """Give the decoder's tensors and put the conditioner's into ``beside``, reading each once."""
-    for name, tensor in checkpoint.tensors("talker", device):
-        if name in talker_layout.TENSORS:
-            beside[name] = tensor
-        else:
-            yield name, tensor

@@ -145,8 +145,7 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
     if pipeline.unit_ms != config.unit_ms:
         raise ConfigError(f"unit_ms is {pipeline.unit_ms}, but the checkpoint's units are of {config.unit_ms} ms")
     ear = {name: tensor.float().numpy() for name, tensor in checkpoint.tensors("ear")}
-    device = wanted.torch.device if wanted.runner == "torch" else "cpu"
-    runner = open_runner("thinker", checkpoint, wanted, checkpoint.tensors("thinker", device))
+    runner = open_runner("thinker", checkpoint, wanted)
     model = Model(Format(config, checkpoint.tokenizer, wanted.sampling), Words(checkpoint.tokenizer),
                   Ear(ear["proj.weight"], ear["proj.bias"], config.row_ms), wanted.max_typed_tokens)
     return Thinker(runner, model, wanted.window)

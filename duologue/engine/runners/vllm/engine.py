@@ -22,10 +22,12 @@ from vllm.engine.protocol import StreamingInput
 from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
 
+from duologue.engine.models.duplex.config import DecoderConfig
 from duologue.engine.runners.vllm import hidden
 from duologue.engine.runners.vllm.hidden import RowsFrame
 from duologue.engine.runners.vllm.options import VllmOptions
 from duologue.engine.runners.vllm.start import engine_args
+from duologue.engine.runners.weights import Weights
 
 PEER_CREDENTIALS = struct.Struct("3i")
 """``struct ucred`` of SO_PEERCRED (unix(7)): process, user, group."""
@@ -137,7 +139,7 @@ class Events:
 class Engine:
     """The thread, and vLLM in it. Raises what vLLM raises when it cannot start."""
 
-    def __init__(self, options: VllmOptions) -> None:
+    def __init__(self, config: DecoderConfig, weights: Weights, options: VllmOptions) -> None:
         self.events = Events()
         self.config: Any = None
         """vLLM's ``VllmConfig``, with what it found out when it started."""
@@ -148,7 +150,7 @@ class Engine:
         self._commands: asyncio.Queue[Coroutine[Any, Any, None] | None] = asyncio.Queue()
         self._started = threading.Event()
         self._failure: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, args=(options,), name="vllm", daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(config, weights, options), name="vllm", daemon=True)
         self._thread.start()
         self._started.wait()
         if self._failure is not None:
@@ -180,10 +182,10 @@ class Engine:
 
     # --- in the thread --------------------------------------------------------------------------------------
 
-    def _run(self, options: VllmOptions) -> None:
+    def _run(self, config: DecoderConfig, weights: Weights, options: VllmOptions) -> None:
         asyncio.set_event_loop(self._loop)
         try:
-            self._loop.run_until_complete(self._serve(options))
+            self._loop.run_until_complete(self._serve(config, weights, options))
         except BaseException as error:
             self._failure = error
             self.events.put(DiedEvent(f"{type(error).__name__}: {error}"))
@@ -191,9 +193,9 @@ class Engine:
             self._started.set()
             self._loop.close()
 
-    async def _serve(self, options: VllmOptions) -> None:
-        with tempfile.TemporaryDirectory(prefix="duologue-") as sockets:
-            self._llm = AsyncLLM.from_engine_args(engine_args(options, sockets))
+    async def _serve(self, config: DecoderConfig, weights: Weights, options: VllmOptions) -> None:
+        with tempfile.TemporaryDirectory(prefix="duologue-") as folder:
+            self._llm = AsyncLLM.from_engine_args(engine_args(config, weights, options, folder))
             try:
                 await self._prepare()
             except BaseException:

@@ -1,4 +1,4 @@
-"""The model class that vLLM loads: stock Qwen3, and embedding rows among the tokens.
+"""The model classes that vLLM loads: stock Qwen3 and stock Llama, and embedding rows among the tokens.
 
 vLLM takes ready embedding rows into a resumable request only as a multimodal input, and only of a multimodal model.
 Its modality ``prompt_embeds`` passes rows through to the input embeddings without an encoder, so all there is to
@@ -12,6 +12,7 @@ from typing import Any
 
 from torch import Tensor
 from vllm.model_executor.models.interfaces import SupportsMultiModal
+from vllm.model_executor.models.llama import LlamaForCausalLM
 from vllm.model_executor.models.qwen3 import Qwen3ForCausalLM
 from vllm.model_executor.models.registry import ModelRegistry
 from vllm.model_executor.models.utils import _merge_multimodal_embeddings
@@ -19,7 +20,8 @@ from vllm.multimodal import MULTIMODAL_REGISTRY
 from vllm.multimodal.processing import BaseMultiModalProcessor, BaseProcessingInfo
 from vllm.multimodal.processing.dummy_inputs import BaseDummyInputsBuilder
 
-ARCHITECTURE = "DuologueQwen3ForCausalLM"
+from duologue.engine.models.duplex.config import DecoderConfig
+
 MODALITY = "prompt_embeds"
 
 
@@ -59,11 +61,12 @@ class Processor(BaseMultiModalProcessor):  # type: ignore[misc]
         return []
 
 
-@MULTIMODAL_REGISTRY.register_processor(Processor, info=Info, dummy_inputs=DummyInputs)
-class DuologueQwen3ForCausalLM(Qwen3ForCausalLM, SupportsMultiModal):  # type: ignore[misc]
-    """``Qwen3ForCausalLM`` with rows in place of the embeddings of the positions that are given as rows."""
+class TakesRows:
+    """What both have beside their stock class; ``model`` is the stock class's."""
 
-    def get_language_model(self) -> DuologueQwen3ForCausalLM:
+    model: Any
+
+    def get_language_model(self) -> TakesRows:
         """All of it."""
         return self
 
@@ -79,12 +82,35 @@ class DuologueQwen3ForCausalLM(Qwen3ForCausalLM, SupportsMultiModal):  # type: i
 
     def load_weights(self, weights: Iterable[tuple[str, Tensor]]) -> set[str]:
         """Load the decoder's; a talker's checkpoint has tensors of its own beside."""
-        loaded: set[str] = super().load_weights(
+        loaded: set[str] = super().load_weights(  # type: ignore[misc]
             (name, tensor) for name, tensor in weights if name.startswith(("model.", "lm_head.")))
         return loaded
 
 
+@MULTIMODAL_REGISTRY.register_processor(Processor, info=Info, dummy_inputs=DummyInputs)
+class DuologueQwen3ForCausalLM(TakesRows, Qwen3ForCausalLM, SupportsMultiModal):  # type: ignore[misc]
+    """``Qwen3ForCausalLM`` with rows in place of the embeddings of the positions that are given as rows."""
+
+
+@MULTIMODAL_REGISTRY.register_processor(Processor, info=Info, dummy_inputs=DummyInputs)
+class DuologueLlamaForCausalLM(TakesRows, LlamaForCausalLM, SupportsMultiModal):  # type: ignore[misc]
+    """``LlamaForCausalLM``, likewise."""
+
+
+ARCHITECTURES = {"qwen3": DuologueQwen3ForCausalLM, "llama": DuologueLlamaForCausalLM}
+"""By ``DecoderConfig.model_type``."""
+
+
+def hf_config(config: DecoderConfig) -> dict[str, Any]:
+    """``config.json`` of the decoder as vLLM and Hugging Face read it."""
+    return {**config.model_dump(mode="json"), "architectures": [ARCHITECTURES[config.model_type].__name__],
+            "hidden_act": "silu", "attention_bias": False,
+            "rope_parameters": {"rope_type": "default", "rope_theta": config.rope_theta}}
+
+
 def register() -> None:
-    """Make the architecture known to vLLM, in this process; idempotent."""
-    if ARCHITECTURE not in ModelRegistry.get_supported_archs():
-        ModelRegistry.register_model(ARCHITECTURE, DuologueQwen3ForCausalLM)
+    """Make the architectures known to vLLM, in this process; idempotent."""
+    known = ModelRegistry.get_supported_archs()
+    for architecture in ARCHITECTURES.values():
+        if architecture.__name__ not in known:
+            ModelRegistry.register_model(architecture.__name__, architecture)

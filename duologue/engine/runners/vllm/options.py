@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
@@ -13,10 +12,8 @@ from duologue.strict import Strict
 class VllmOptions(Strict):
     """Options of :class:`~duologue.engine.runners.vllm.runner.VllmRunner`."""
 
-    model: Path
-    """Folder of a ``Qwen3ForCausalLM`` checkpoint: ``config.json`` and safetensors."""
-    load_format: Literal["auto", "dummy"] = "auto"
-    """``dummy``: random weights of vLLM's own making, to measure speed where there is no checkpoint's weight."""
+    device: int = Field(default=0, ge=0)
+    """Index of the GPU, of those the process may use; a CPU build has none."""
     dtype: Literal["float32", "bfloat16", "float16"] = "float32"
     """Of weights, KV and activations."""
     max_model_len: int = Field(default=4096, ge=2)
@@ -30,7 +27,7 @@ class VllmOptions(Strict):
     kv_positions: int | None = Field(default=None, ge=1)
     """Positions of all sessions' KV together; without it vLLM takes ``gpu_memory_utilization`` of the memory."""
     gpu_memory_utilization: float = Field(default=0.9, gt=0, le=1)
-    """Share of the GPU's memory (of the machine's, on a CPU) for weights and KV."""
+    """Share of the GPU's memory (of the machine's, on a CPU) for weights and KV. Stages that share a GPU share this."""
     threads: int = Field(default=1, gt=0)
     """CPU threads of the engine's process. Stages work at the same time, and threads that wait for each other turn."""
     enforce_eager: bool = False

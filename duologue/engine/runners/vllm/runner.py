@@ -14,12 +14,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from duologue.engine.config import ConfigError
+from duologue.engine.models.duplex.config import DecoderConfig
 from duologue.engine.runners.base import Capacity, Finish, Generated, Rows, Segment
 from duologue.engine.runners.fault import fault
 from duologue.engine.runners.vllm.engine import DiedEvent, Engine, Input, RefusedEvent, TokensEvent
 from duologue.engine.runners.vllm.hidden import RowsFrame
 from duologue.engine.runners.vllm.inputs import engine_input, sampling_params
 from duologue.engine.runners.vllm.options import VllmOptions
+from duologue.engine.runners.weights import Weights
 
 FINISH = {"stop": Finish.STOP, "length": Finish.LENGTH}
 
@@ -71,12 +73,13 @@ class VllmRunner:
     in vLLM's prefix cache, in whole blocks. An interruption ends the request too.
     """
 
-    def __init__(self, options: VllmOptions) -> None:
+    def __init__(self, decoder: DecoderConfig, weights: Weights, options: VllmOptions) -> None:
         """Start vLLM; raises ``ConfigError`` when it cannot."""
-        if not (options.model / "config.json").is_file():
-            raise ConfigError(f"{options.model} has no config.json: name the folder of a checkpoint")
+        if options.max_model_len > decoder.max_position_embeddings:
+            raise ConfigError(f"max_model_len is {options.max_model_len}, but the model goes up to "
+                              f"{decoder.max_position_embeddings}")
         try:
-            self._engine = Engine(options)
+            self._engine = Engine(decoder, weights, options)
         except Exception as error:
             raise ConfigError(f"vLLM did not start; its own messages above say why: {error}") from error
         config = self._engine.config

@@ -2,36 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 from typing import Any
 
 from vllm.engine.arg_utils import AsyncEngineArgs
 from vllm.platforms import current_platform
 
-from duologue.engine.runners.vllm import model
+from duologue.engine.models.duplex.config import DecoderConfig
+from duologue.engine.runners.vllm import loader, model
 from duologue.engine.runners.vllm.executor import InEngineProcess
 from duologue.engine.runners.vllm.options import VllmOptions
 from duologue.engine.runners.vllm.tie import Tie
+from duologue.engine.runners.weights import Weights
 
 GIB = 1 << 30
 
 
-def engine_args(options: VllmOptions, sockets: str) -> Any:
-    """vLLM's ``AsyncEngineArgs`` for ``options``, with folder ``sockets`` for the files of its sockets.
+def engine_args(config: DecoderConfig, weights: Weights, options: VllmOptions, folder: str) -> Any:
+    """vLLM's ``AsyncEngineArgs`` for a decoder.
 
-    Raises ``ValueError`` for what vLLM refuses.
+    ``folder`` is for the ``config.json`` that vLLM wants to read and the files of its sockets, until it is up. Raises
+    ``ValueError`` for what vLLM refuses.
     """
     model.register()
+    (Path(folder) / "config.json").write_text(json.dumps(model.hf_config(config)), encoding="utf-8")
     # What can only be set in the environment is set for this process and the engine it starts. OpenMP reads how many
     # threads it may have before anything else can tell it; vLLM has no config fields for the other two. The worker
     # and the logits processor are written for the V1 model runner, which vLLM takes on a CPU anyway.
     os.environ["VLLM_USE_V2_MODEL_RUNNER"] = "0"
-    os.environ["VLLM_RPC_BASE_PATH"] = sockets
+    os.environ["VLLM_RPC_BASE_PATH"] = folder
     os.environ["OMP_NUM_THREADS"] = str(options.threads)
     return AsyncEngineArgs(
-        model=str(options.model),
-        hf_overrides={"architectures": [model.ARCHITECTURE]},
-        load_format=options.load_format,
+        model=folder,
+        load_format=loader.FORMAT,
+        model_loader_extra_config={loader.KEY: weights},
+        device_ids=None if current_platform.is_cpu() else [options.device],
         dtype=options.dtype,
         skip_tokenizer_init=True,
         generation_config="vllm",

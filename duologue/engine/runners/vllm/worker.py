@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from vllm.platforms import current_platform
 
+from duologue.engine.runners.vllm import loader as loader
 from duologue.engine.runners.vllm import model
 from duologue.engine.runners.vllm.hidden import RowsFrame, connect
 from duologue.engine.runners.vllm.inputs import Wanted

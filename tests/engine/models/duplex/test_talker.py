@@ -462,7 +462,7 @@ def test_it_says_how_much_kv_it_holds() -> None:
     ({"beta": 1}, "shm", "beta"),
     ({"voice": {"top_p": 2}}, "local", "voice.top_p"),
     ({"torch": {"max_length": 128}}, "shm", "raise its runner's max_length"),
-    ({"runner": "vllm"}, "shm", "duplex.random DIR"),
+    ({"torch": {"device": "tpu"}}, "shm", "must be cpu, cuda or cuda:N"),
 ])
 def test_a_config_that_cannot_work_is_refused(options: dict[str, Any], connector: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):

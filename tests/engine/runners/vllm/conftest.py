@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from duologue.engine.models.duplex import random
 from duologue.engine.runners.vllm.options import VllmOptions
 from duologue.engine.runners.vllm.runner import VllmRunner
-from tests.engine.runners.torch_reference import SEED
+from tests.engine.runners.torch_reference import tiny, tiny_weights
 
 MAX_MODEL_LEN = 320
 KV_POSITIONS = 640
@@ -25,23 +24,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny thinker, whose weights the reference has too."""
-    folder = tmp_path_factory.mktemp("duplex")
-    random.write(folder, "tiny", SEED)
-    return folder / "thinker"
-
-
-@pytest.fixture(scope="session")
-def options(checkpoint: Path) -> VllmOptions:
+def options() -> VllmOptions:
     """Small, so that limits are near and a long prefill takes several steps."""
-    return VllmOptions(model=checkpoint, max_model_len=MAX_MODEL_LEN, max_num_seqs=MAX_NUM_SEQS, block_size=BLOCK,
+    return VllmOptions(max_model_len=MAX_MODEL_LEN, max_num_seqs=MAX_NUM_SEQS, block_size=BLOCK,
                        max_num_batched_tokens=64, kv_positions=KV_POSITIONS, enforce_eager=True)
 
 
 @pytest.fixture(scope="session")
 def engine(options: VllmOptions) -> Iterator[VllmRunner]:
-    made = VllmRunner(options)
+    made = VllmRunner(tiny()[0], tiny_weights, options)
     yield made
     made.close()
 

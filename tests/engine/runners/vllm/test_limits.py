@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
+import torch
 
 from duologue.engine.config import ConfigError
 from duologue.engine.runners.base import Embeddings, Finish, Piece, Sampling, Segment, Tokens
 from duologue.engine.runners.vllm.options import VllmOptions
 from duologue.engine.runners.vllm.runner import VllmRunner
-from tests.engine.runners.torch_reference import Told, embeddings, reference, segment, tokens
+from tests.engine.runners.torch_reference import (
+    Told,
+    embeddings,
+    reference,
+    segment,
+    tiny,
+    tiny_weights,
+    tokens,
+)
 from tests.engine.runners.vllm.conftest import BLOCK, KV_POSITIONS, MAX_MODEL_LEN, MAX_NUM_SEQS
 from tests.engine.runners.vllm.driving import finish, hear
 
@@ -143,7 +154,12 @@ def test_two_lengths_under_one_key_fail_the_session_alone(made: VllmRunner) -> N
 
 
 def test_what_vllm_cannot_start_with_is_a_config_error(options: VllmOptions) -> None:
-    with pytest.raises(ConfigError, match=r"has no config\.json"):
-        VllmRunner(options.model_copy(update={"model": options.model / "nowhere"}))
-    with pytest.raises(ConfigError, match=r"(?s)did not start.*max_position_embeddings"):
-        VllmRunner(options.model_copy(update={"max_model_len": 5000}))
+    config, _ = tiny()
+    with pytest.raises(ConfigError, match="max_model_len is 5000, but the model goes up to 4096"):
+        VllmRunner(config, tiny_weights, options.model_copy(update={"max_model_len": 5000}))
+    with pytest.raises(ConfigError, match="did not start"):
+        VllmRunner(config, without_head, options)
+
+
+def without_head(device: torch.device) -> Iterator[tuple[str, torch.Tensor]]:
+    return ((name, tensor) for name, tensor in tiny_weights(device) if name != "lm_head.weight")

@@ -63,9 +63,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def stage(checkpoint: Path, folder: Path) -> Iterator[subprocess.Popen[str]]:
+def stage(folder: Path) -> Iterator[subprocess.Popen[str]]:
     with (folder / "errors").open("w") as errors, subprocess.Popen(
-            [sys.executable, "-m", "tests.engine.runners.vllm.stage_process", str(checkpoint)],
+            [sys.executable, "-m", "tests.engine.runners.vllm.stage_process"],
             stdout=subprocess.PIPE, stderr=errors, text=True, env={**os.environ, "TMPDIR": str(folder)}) as process:
         yield process
         process.kill()
