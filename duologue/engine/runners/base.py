@@ -51,6 +51,20 @@ Piece = Tokens | Embeddings
 
 
 @dataclass(frozen=True, slots=True)
+class Swap:
+    """Where ``chosen`` is chosen ``into`` takes its place, unless right behind the token ``but_after``.
+
+    The segment's first token is only swapped ``at_first``. What was swapped in counts as ``chosen`` for a repetition
+    penalty.
+    """
+
+    chosen: int
+    into: int
+    but_after: int
+    at_first: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Sampling:
     """How one segment's tokens are chosen; the segment ends with a token of ``stop`` or the ``max_tokens``-th.
 
@@ -61,7 +75,8 @@ class Sampling:
 
     ``tried`` is a token that is chosen only if it is drawn from the logits as the model gives them, at temperature 1
     (greedy: if its logit is the largest of all), and otherwise not at all. ``at_once`` is a token and a number k: it
-    is chosen without a draw where fewer than k logits are above its own, all but the temperature applied.
+    is chosen without a draw where fewer than k logits are above its own, all but the temperature applied. ``swap`` is
+    the last rule: it changes what was chosen.
 
     ``repetition_penalty`` covers the last ``repetition_window`` tokens, or all for 0, of ``recent`` and the segment's
     own after it. ``repetition`` is how: ``once`` is CTRL's (arXiv 1909.05858), each token that occurs counts once;
@@ -84,6 +99,7 @@ class Sampling:
     damp: tuple[tuple[int, float], ...] = ()
     tried: int | None = None
     at_once: tuple[int, int] | None = None
+    swap: Swap | None = None
     at_budget: int | None = None
     seed: int = 0
 

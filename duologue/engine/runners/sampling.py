@@ -3,28 +3,42 @@
 In this order:
 
 1. ``at_budget``, where the token is the ``max_tokens``-th: it is the only one left, whatever the other rules say.
-2. ``repetition_penalty`` for the distinct tokens of the segment and of ``recent``: a positive logit is divided by it,
-   a negative one multiplied (arXiv 1909.05858).
-3. ``bias`` is added.
-4. ``forbidden`` are taken out.
-5. ``first``, where the token is the segment's first: all others are taken out.
-6. ``temperature`` 0 takes the largest logit; otherwise logits are divided by it, and
-7. ``top_k`` keeps that many of the largest (0: all),
-8. ``top_p`` keeps the fewest of the most probable of these that have that much probability together, at least one,
-9. and one of these is drawn by a number that depends on ``seed`` and the token's place in the segment, nothing else.
+2. ``tried`` is drawn from the logits as they are (temperature 0: it is the largest of them): it is the only one left,
+   otherwise it is taken out. Where ``first`` holds and does not name it, it is taken out without being tried.
+3. ``repetition_penalty`` for the tokens of ``recent`` and of the segment: a positive logit is divided by it, a negative
+   one multiplied (arXiv 1909.05858); by its power for one that occurs ``often``; always divided with ``divide``.
+4. ``bias`` is added.
+5. ``damp``: a positive logit is divided, a negative one multiplied.
+6. ``forbidden`` are taken out.
+7. ``first``, where the token is the segment's first: all others are taken out.
+8. ``at_once``: where its logit is among so many largest of what is left, it is the only one left.
+9. ``temperature`` 0 takes the largest logit; otherwise logits are divided by it, and
+10. ``top_k`` keeps that many of the largest (0: all),
+11. ``top_p`` keeps the fewest of the most probable of these that have that much probability together, at least one,
+12. and one of these is drawn by a number that depends on ``seed`` and the token's place in the segment, nothing else.
+13. ``swap`` puts another in the place of what was chosen, also where one rule left only that.
 
-Between equal logits the smaller id comes first, everywhere.
+Between equal logits the smaller id comes first, everywhere. All rows are done together, in a number of operations that
+does not depend on how many there are.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from math import prod
 
-import numpy as np
 import torch
 
 from duologue.engine.runners.base import Sampling
+from duologue.engine.runners.drawing import draw, uniform
+
+_TRIAL = 1
+"""The stream of numbers by which ``tried`` is drawn; the other draw has 0."""
+
+Cell = tuple[int, int]
+"""A row and a token."""
 
 
 def check(sampling: Sampling, vocabulary: int) -> None:
@@ -33,82 +47,174 @@ def check(sampling: Sampling, vocabulary: int) -> None:
         raise ValueError(f"max_tokens is {sampling.max_tokens}, must be at least 1")
     if not sampling.temperature >= 0 or not 0 < sampling.top_p <= 1 or sampling.top_k < 0:
         raise ValueError("temperature and top_k must be at least 0, top_p above 0 and at most 1")
-    if not sampling.repetition_penalty > 0:
-        raise ValueError("repetition_penalty must be above 0")
+    if not sampling.repetition_penalty > 0 or sampling.repetition_window < 0:
+        raise ValueError("repetition_penalty must be above 0, repetition_window at least 0")
+    if not all(factor > 0 for _, factor in sampling.damp):
+        raise ValueError("the factors of damp must be above 0")
+    if sampling.at_once is not None and sampling.at_once[1] < 1:
+        raise ValueError(f"at_once is among the {sampling.at_once[1]} largest, must be at least 1")
+    swap = sampling.swap
+    tried = () if sampling.tried is None else (sampling.tried,)
     named = {"stop": sampling.stop, "recent": sampling.recent, "forbidden": sampling.forbidden,
-             "first": sampling.first, "bias": [id for id, _ in sampling.bias],
+             "first": sampling.first, "bias": [id for id, _ in sampling.bias], "damp": [id for id, _ in sampling.damp],
+             "tried": tried, "at_once": [] if sampling.at_once is None else sampling.at_once[:1],
+             "swap": [] if swap is None else [swap.chosen, swap.into, swap.but_after],
              "at_budget": [] if sampling.at_budget is None else [sampling.at_budget]}
     for name, ids in named.items():
         for id in ids:
             if not 0 <= id < vocabulary:
                 raise ValueError(f"{name} names token {id}, but the vocabulary has {vocabulary}")
-    forbidden = set(sampling.forbidden)
-    if len(forbidden) == vocabulary or (sampling.first and forbidden.issuperset(sampling.first)):
+    out = {*sampling.forbidden, *tried}
+    if len(out) == vocabulary or (sampling.first and out.issuperset(sampling.first)):
         raise ValueError("forbidden leaves no token to choose")
 
 
-def constrain(logits: torch.Tensor, sampling: Sampling, tokens: Sequence[int]) -> torch.Tensor:
-    """Apply rules 1 to 5 to ``logits`` (vocabulary,) after ``tokens`` of the segment; float32, -inf is never chosen.
+def choose(logits: torch.Tensor, samplings: Sequence[Sampling], said: Sequence[Sequence[int]]) -> list[int]:
+    """Choose from each row of ``logits`` (rows, vocabulary) the token after those ``said`` in its segment.
 
-    The argument stays as it is.
+    A row's choice does not depend on the others. The logits stay as they are.
     """
-    device = logits.device
-    logits = logits.to(torch.float32, copy=True)
-    if sampling.at_budget is not None and len(tokens) == sampling.max_tokens - 1:
-        return _only(logits, (sampling.at_budget,))
-    seen = {*tokens, *sampling.recent}
-    if sampling.repetition_penalty != 1.0 and seen:
-        index = torch.tensor(sorted(seen), device=device)
-        old = logits[index]
-        logits[index] = torch.where(old > 0, old / sampling.repetition_penalty, old * sampling.repetition_penalty)
-    if sampling.bias:
-        ids, amounts = zip(*sampling.bias, strict=True)
-        logits.index_add_(0, _index(ids, device), torch.tensor(amounts, dtype=torch.float32, device=device))
-    if sampling.forbidden:
-        logits.index_fill_(0, _index(sampling.forbidden, device), -torch.inf)
-    if sampling.first and not tokens:
-        return _only(logits, sampling.first)
-    return logits
-
-
-def choose(logits: torch.Tensor, samplings: Sequence[Sampling], places: Sequence[int]) -> list[int]:
-    """Apply rules 6 to 9 to constrained ``logits`` (rows, vocabulary); row i chooses token ``places[i]`` of a segment.
-
-    A row's choice does not depend on the others.
-    """
-    chosen = logits.argmax(dim=-1)
+    left = constrain(logits, samplings, said)
+    chosen = left.argmax(dim=-1)
     drawn = [i for i, sampling in enumerate(samplings) if sampling.temperature > 0]
     if drawn:
-        chosen[drawn] = _draw(logits[drawn], [samplings[i] for i in drawn], [places[i] for i in drawn])
-    return [int(token) for token in chosen.tolist()]
+        chosen[drawn] = draw(left[drawn], [samplings[i] for i in drawn], [len(said[i]) for i in drawn])
+    return [_swapped(token, sampling, tokens)
+            for token, sampling, tokens in zip(chosen.tolist(), samplings, said, strict=True)]
 
 
-def _draw(logits: torch.Tensor, samplings: Sequence[Sampling], places: Sequence[int]) -> torch.Tensor:
-    def column(values: Sequence[float]) -> torch.Tensor:
-        return torch.tensor(values, dtype=torch.float64, device=logits.device).unsqueeze(1)
+def constrain(logits: torch.Tensor, samplings: Sequence[Sampling], said: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Apply rules 1 to 8 to ``logits`` (rows, vocabulary); float32, -inf is never chosen. The argument stays."""
+    given = logits.float()
+    left = logits.to(torch.float32, copy=True)
+    rows = list(enumerate(zip(samplings, said, strict=True)))
+    budget = [(i, s.at_budget) for i, (s, tokens) in rows
+              if s.at_budget is not None and len(tokens) == s.max_tokens - 1]
+    first = [(i, s.first) for i, (s, tokens) in rows if s.first and not tokens]
+    tried = [(i, s.tried) for i, (s, _) in rows if s.tried is not None]
+    _repetition(left, samplings, said)
+    _add(left, [((i, id), amount) for i, s in enumerate(samplings) for id, amount in s.bias])
+    _shrink(left, [((i, id), factor) for i, s in enumerate(samplings) if s.damp for id, factor in _product(s.damp)])
+    _take_out(left, samplings, tried)
+    _only(left, first)
+    once = [(i, *s.at_once) for i, s in enumerate(samplings) if s.at_once is not None]
+    if once:
+        cells = [(i, id) for i, id, _ in once]
+        own = left[_cells(cells, left.device)]
+        above = (left[[i for i, _ in cells]] > own.unsqueeze(1)).sum(dim=1)
+        most = torch.tensor([most for *_, most in once], device=left.device)
+        _only_where(left, left, cells, own.isfinite() & (above < most))
+    named = dict(first)
+    trials = [(i, id) for i, id in tried if i not in named or id in named[i]]
+    if trials:
+        _only_where(left, given, trials, _drawn(given, trials, samplings, said))
+    if budget:
+        _only_where(left, given, budget, torch.ones(len(budget), dtype=torch.bool, device=left.device))
+    return left
 
-    vocabulary = logits.shape[1]
-    scores, ids = (logits.double() / column([s.temperature for s in samplings])).sort(descending=True, stable=True)
-    rank = torch.arange(vocabulary, device=logits.device)
-    scores = scores.masked_fill(rank >= column([s.top_k or vocabulary for s in samplings]), -torch.inf)
-    share = scores.softmax(dim=-1)
-    kept = share.masked_fill(share.cumsum(dim=-1) - share >= column([s.top_p for s in samplings]), 0)
-    total = kept.cumsum(dim=-1)
-    numbers = column([_uniform(s.seed, place) for s, place in zip(samplings, places, strict=True)])
-    place = torch.searchsorted(total, numbers * total[:, -1:], right=True)
-    last = (kept > 0).sum(dim=-1, keepdim=True) - 1
-    return ids.gather(1, torch.minimum(place, last)).squeeze(1)
+
+def _repetition(left: torch.Tensor, samplings: Sequence[Sampling], said: Sequence[Sequence[int]]) -> None:
+    shrink: list[tuple[Cell, float]] = []
+    divide: list[tuple[Cell, float]] = []
+    for i, (sampling, tokens) in enumerate(zip(samplings, said, strict=True)):
+        penalty = sampling.repetition_penalty
+        if penalty == 1.0:
+            continue
+        for id, times in Counter(_counted(sampling, tokens)).items():
+            factor = penalty**times if sampling.repetition == "often" else penalty
+            (divide if sampling.repetition == "divide" else shrink).append(((i, id), factor))
+    _shrink(left, shrink)
+    if divide:
+        at = _cells([cell for cell, _ in divide], left.device)
+        left[at] = left[at] / _column(divide, left.device)
 
 
-def _uniform(seed: int, place: int) -> float:
-    """Give the number in [0, 1) that chooses token ``place`` of a segment with ``seed`` (Philox: by counter)."""
-    return float(np.random.Generator(np.random.Philox(key=seed % 2**64, counter=place)).random())
+def _counted(sampling: Sampling, tokens: Sequence[int]) -> Iterable[int]:
+    """Give the tokens that the repetition penalty covers."""
+    counted = [*sampling.recent, *tokens][-sampling.repetition_window:]
+    swap = sampling.swap
+    return counted if swap is None else (swap.chosen if id == swap.into else id for id in counted)
 
 
-def _only(logits: torch.Tensor, ids: tuple[int, ...]) -> torch.Tensor:
-    index = _index(ids, logits.device)
-    left = logits[index]
-    return logits.fill_(-torch.inf).index_copy_(0, index, left)
+def _product(factors: Sequence[tuple[int, float]]) -> Iterable[tuple[int, float]]:
+    return [(id, prod(factor for other, factor in factors if other == id)) for id in dict(factors)]
+
+
+def _drawn(given: torch.Tensor, trials: Sequence[Cell], samplings: Sequence[Sampling],
+           said: Sequence[Sequence[int]]) -> torch.Tensor:
+    """Say of each tried token whether it is drawn from the logits as they are, bool (trials,)."""
+    rows = [i for i, _ in trials]
+    own, all_of_row = given[_cells(trials, given.device)], given[rows]
+    largest = all_of_row.argmax(dim=-1) == torch.tensor([id for _, id in trials], device=given.device)
+    greedy = torch.tensor([samplings[i].temperature == 0 for i in rows], device=given.device)
+    share = (own.double() - all_of_row.double().logsumexp(dim=-1)).exp()
+    numbers = [0.0 if samplings[i].temperature == 0 else uniform(samplings[i].seed, len(said[i]), _TRIAL) for i in rows]
+    return torch.where(greedy, largest, torch.tensor(numbers, dtype=torch.float64, device=given.device) < share)
+
+
+def _swapped(token: int, sampling: Sampling, tokens: Sequence[int]) -> int:
+    swap = sampling.swap
+    if swap is None or token != swap.chosen or (tokens[-1] == swap.but_after if tokens else not swap.at_first):
+        return token
+    return swap.into
+
+
+# --- logits by cells ----------------------------------------------------------------------------------------
+
+
+def _add(left: torch.Tensor, amounts: Sequence[tuple[Cell, float]]) -> None:
+    if amounts:
+        left.index_put_(_cells([cell for cell, _ in amounts], left.device), _column(amounts, left.device),
+                        accumulate=True)
+
+
+def _shrink(left: torch.Tensor, factors: Sequence[tuple[Cell, float]]) -> None:
+    """Divide what is above 0 and multiply what is below, each cell at most once."""
+    if not factors:
+        return
+    at, factor = _cells([cell for cell, _ in factors], left.device), _column(factors, left.device)
+    old = left[at]
+    left[at] = torch.where(old > 0, old / factor, old * factor)
+
+
+def _take_out(left: torch.Tensor, samplings: Sequence[Sampling], more: Sequence[Cell]) -> None:
+    rows: dict[int, list[int]] = {}
+    for i, sampling in enumerate(samplings):
+        if sampling.forbidden:
+            rows.setdefault(id(sampling.forbidden), []).append(i)
+    for same in rows.values():
+        index = _index(samplings[same[0]].forbidden, left.device)
+        left[torch.tensor(same, device=left.device).unsqueeze(1), index] = -torch.inf
+    if more:
+        left[_cells(more, left.device)] = -torch.inf
+
+
+def _only(left: torch.Tensor, first: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+    """Take out of each row all but these."""
+    if not first:
+        return
+    at = _cells([(i, id) for i, ids in first for id in ids], left.device)
+    kept = left[at]
+    left[[i for i, _ in first]] = -torch.inf
+    left[at] = kept
+
+
+def _only_where(left: torch.Tensor, values: torch.Tensor, cells: Sequence[Cell], holds: torch.Tensor) -> None:
+    """Where ``holds`` leave of the row nothing but the cell, as it is in ``values``."""
+    at = _cells(cells, left.device)
+    rows = [i for i, _ in cells]
+    own = torch.where(holds, values[at], left[at])
+    left[rows] = left[rows].masked_fill(holds.unsqueeze(1), -torch.inf)
+    left[at] = own
+
+
+def _cells(cells: Sequence[Cell], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    rows, ids = torch.tensor(cells, device=device).unbind(dim=1)
+    return rows, ids
+
+
+def _column(values: Sequence[tuple[Cell, float]], device: torch.device) -> torch.Tensor:
+    return torch.tensor([value for _, value in values], dtype=torch.float32, device=device)
 
 
 @lru_cache(maxsize=64)

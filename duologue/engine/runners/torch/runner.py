@@ -12,7 +12,7 @@ from duologue.engine.config import ConfigError
 from duologue.engine.models.duplex.config import DecoderConfig
 from duologue.engine.runners.base import Capacity, Finish, Generated, Rows, Segment
 from duologue.engine.runners.fault import fault
-from duologue.engine.runners.sampling import choose, constrain
+from duologue.engine.runners.sampling import choose
 from duologue.engine.runners.torch.batch import Batch, Work
 from duologue.engine.runners.torch.decoder import Decoder
 from duologue.engine.runners.torch.graphs import DecodeGraphs
@@ -52,7 +52,7 @@ class TorchRunner:
         if options.max_length > config.max_position_embeddings:
             raise ConfigError(f"max_length is {options.max_length}, but the model goes up to "
                               f"{config.max_position_embeddings}")
-        self._device, dtype = find_device(options.device), getattr(torch, options.dtype)
+        self._device, dtype = _device(options.device), getattr(torch, options.dtype)
         self._capacity = Capacity(options.positions // options.block * options.block, options.block,
                                   options.max_length, options.max_sessions, config.hidden_size, config.vocab_size)
         self._prefill_chunk = options.prefill_chunk
@@ -175,9 +175,7 @@ class TorchRunner:
         logits = self._decoder.logits(hidden[[work.rows.stop - 1 for work in works]])
         samplings = [work.progress.sampling for work in works]
         said = [work.progress.tokens for work in works]
-        rows = [constrain(*row) for row in zip(logits, samplings, said, strict=True)]
-        return dict(zip((work.session for work in works),
-                        choose(torch.stack(rows), samplings, [len(tokens) for tokens in said]), strict=True))
+        return dict(zip((work.session for work in works), choose(logits, samplings, said), strict=True))
 
     def _tell(self, work: Work, token: int | None, hidden: torch.Tensor) -> None:
         """Note what came of a session's work, and say it."""
@@ -200,8 +198,7 @@ class TorchRunner:
         self._told.append(Generated(session, finish=Finish.FAILED, detail=detail))
 
 
-def find_device(name: str) -> torch.device:
-    """Give the device of that name; raises ``ConfigError`` when it is none, or absent."""
+def _device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from vllm.multimodal.inputs import (
 )
 from vllm.sampling_params import RequestOutputKind
 
-from duologue.engine.runners.base import Embeddings, Piece, Sampling, Segment
+from duologue.engine.runners.base import Embeddings, Piece, Sampling, Segment, Swap
 from duologue.engine.runners.vllm.model import MODALITY
 
 KEY = "duologue"
@@ -52,15 +53,25 @@ def extra(params: Any) -> dict[str, Any]:
 def plain(sampling: Sampling) -> dict[str, Any] | None:
     """``sampling`` in values that pass a message queue; None when it takes the largest logit and nothing else."""
     greedy = Sampling(max_tokens=sampling.max_tokens, stop=sampling.stop, top_k=sampling.top_k, top_p=sampling.top_p,
+                      repetition=sampling.repetition, repetition_window=sampling.repetition_window,
                       recent=sampling.recent, seed=sampling.seed)
     return None if sampling == greedy else {**asdict(sampling), "stop": sorted(sampling.stop)}
 
 
 def from_plain(values: dict[str, Any]) -> Sampling:
     """What ``plain`` made plain, and a message queue made lists."""
+    once, swap = values["at_once"], values["swap"]
     return Sampling(**{
-        **values, "stop": frozenset(values["stop"]), "bias": tuple((id, amount) for id, amount in values["bias"]),
-        **{name: tuple(values[name]) for name in ("recent", "forbidden", "first")}})
+        **values, "stop": frozenset(values["stop"]), "at_once": None if once is None else tuple(once),
+        "swap": None if swap is None else Swap(**swap), "forbidden": _shared(tuple(values["forbidden"])),
+        **{name: tuple(values[name]) for name in ("recent", "first")},
+        **{name: tuple((id, amount) for id, amount in values[name]) for name in ("bias", "damp")}})
+
+
+@lru_cache(maxsize=64)
+def _shared(ids: tuple[int, ...]) -> tuple[int, ...]:
+    """Give one and the same tuple for equal ones: what thousands of segments forbid is looked at once a batch."""
+    return ids
 
 
 def engine_input(pieces: Sequence[Piece]) -> Any:

@@ -15,7 +15,7 @@ from vllm.v1.sample.logits_processor import LogitsProcessor
 from vllm.v1.sample.logits_processor.builtin import process_dict_updates
 
 from duologue.engine.runners.base import Sampling
-from duologue.engine.runners.sampling import choose, constrain
+from duologue.engine.runners.sampling import choose
 from duologue.engine.runners.vllm.inputs import extra, from_plain
 
 
@@ -39,10 +39,8 @@ class Rules(LogitsProcessor):  # type: ignore[misc]
         if not self._rows:
             return logits
         rows = list(self._rows)
-        samplings = [sampling for sampling, _ in self._rows.values()]
-        tokens = [tokens for _, tokens in self._rows.values()]
-        constrained = torch.stack([constrain(logits[row], *rule) for row, rule in self._rows.items()])
-        chosen = choose(constrained, samplings, [len(each) for each in tokens])
+        samplings, said = zip(*self._rows.values(), strict=True)
+        chosen = choose(logits[rows], samplings, said)
         logits[rows] = -torch.inf
         logits[rows, chosen] = 0.0
         return logits

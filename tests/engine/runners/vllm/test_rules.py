@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from duologue.engine.runners.base import Finish, Sampling, Segment
+from duologue.engine.runners.base import Finish, Sampling, Segment, Swap
 from duologue.engine.runners.vllm.inputs import from_plain, plain
 from duologue.engine.runners.vllm.runner import VllmRunner
 from tests.engine.runners import torch_reference
@@ -58,16 +59,32 @@ def test_rules_are_the_segment_s_and_not_the_session_s(made: VllmRunner) -> None
     assert told.tokens[-1] != 6
 
 
-def test_all_rules_choose_as_the_own_runner_does_drawn_tokens_too(made: VllmRunner) -> None:
-    rules: list[dict[str, Any]] = [
-        {"bias": ((3, 4.0), (9, 2.0)), "repetition_penalty": 1.3, "recent": (3, 9, 40)},
-        {"temperature": 0.8, "top_k": 20, "top_p": 0.9, "seed": 11, "forbidden": (1, 2, 3)},
-        {"temperature": 1.2, "seed": 12, "first": (8, 9, 10), "at_budget": 50},
-        {}]
+def both(made: VllmRunner, rules: Sequence[dict[str, Any]]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """What the own runner and vLLM answer to the same sequence by each of ``rules``."""
     segments = [Segment(f"s{i}", 0, (GIVEN,), Sampling(max_tokens=20 + i, **rule)) for i, rule in enumerate(rules)]
     ours = torch_reference.finish(torch_reference.runner(), *segments)
     theirs = finish(made, *segments)
-    assert {name: told.tokens for name, told in theirs.items()} == {name: told.tokens for name, told in ours.items()}
+    return ({name: told.tokens for name, told in theirs.items()}, {name: told.tokens for name, told in ours.items()})
+
+
+def test_rules_choose_as_the_own_runner_does_drawn_tokens_too(made: VllmRunner) -> None:
+    theirs, ours = both(made, [
+        {"bias": ((3, 4.0), (9, 2.0)), "repetition_penalty": 1.3, "recent": (3, 9, 40)},
+        {"temperature": 0.8, "top_k": 20, "top_p": 0.9, "seed": 11, "forbidden": (1, 2, 3)},
+        {"temperature": 1.2, "seed": 12, "first": (8, 9, 10), "at_budget": 50},
+        {}])
+    assert theirs == ours
+
+
+def test_rules_of_decisions_choose_as_the_own_runner_does(made: VllmRunner) -> None:
+    near = ranking()[3]
+    theirs, ours = both(made, [
+        {"temperature": 1.5, "seed": 13, "tried": 40, "damp": ((7, 2.0),), "repetition": "often",
+         "repetition_penalty": 1.5, "repetition_window": 4},
+        {"at_once": (near, 4), "swap": Swap(near, 60, 61, at_first=False), "repetition": "divide",
+         "repetition_penalty": 1.2}])
+    assert theirs == ours
+    assert theirs["s1"][0] == near
 
 
 def test_each_segment_draws_by_its_own_seed(made: VllmRunner) -> None:
@@ -81,9 +98,11 @@ def test_each_segment_draws_by_its_own_seed(made: VllmRunner) -> None:
 
 def test_sampling_passes_a_message_queue_whole() -> None:
     full = Sampling(max_tokens=9, stop=frozenset({4, 2}), temperature=0.5, top_k=3, top_p=0.9, repetition_penalty=1.1,
-                    recent=(1, 2), forbidden=(3,), first=(4, 5), bias=((6, 0.5),), at_budget=7, seed=8)
+                    repetition="often", repetition_window=3, recent=(1, 2), forbidden=(3,), first=(4, 5),
+                    bias=((6, 0.5),), damp=((6, 1.1),), tried=7, at_once=(8, 2), swap=Swap(1, 2, 3, at_first=True), at_budget=7, seed=8)
     values = plain(full)
     assert values is not None
     queued = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
     assert from_plain(queued) == full
+    assert from_plain(queued).forbidden is from_plain(queued).forbidden
     assert plain(Sampling(max_tokens=9, stop=frozenset({4}), seed=3)) is None
