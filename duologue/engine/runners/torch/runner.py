@@ -52,7 +52,7 @@ class TorchRunner:
         if options.max_length > config.max_position_embeddings:
             raise ConfigError(f"max_length is {options.max_length}, but the model goes up to "
                               f"{config.max_position_embeddings}")
-        self._device, dtype = _device(options.device), getattr(torch, options.dtype)
+        self._device, dtype = find_device(options.device), getattr(torch, options.dtype)
         self._capacity = Capacity(options.positions // options.block * options.block, options.block,
                                   options.max_length, options.max_sessions, config.hidden_size, config.vocab_size)
         self._prefill_chunk = options.prefill_chunk
@@ -198,7 +198,8 @@ class TorchRunner:
         self._told.append(Generated(session, finish=Finish.FAILED, detail=detail))
 
 
-def _device(name: str) -> torch.device:
+def find_device(name: str) -> torch.device:
+    """Give the device of that name; raises ``ConfigError`` when it is none, or absent."""
     try:
         device = torch.device(name)
     except RuntimeError:

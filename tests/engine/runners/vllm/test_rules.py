@@ -99,7 +99,8 @@ def test_each_segment_draws_by_its_own_seed(made: VllmRunner) -> None:
 def test_sampling_passes_a_message_queue_whole() -> None:
     full = Sampling(max_tokens=9, stop=frozenset({4, 2}), temperature=0.5, top_k=3, top_p=0.9, repetition_penalty=1.1,
                     repetition="often", repetition_window=3, recent=(1, 2), forbidden=(3,), first=(4, 5),
-                    bias=((6, 0.5),), damp=((6, 1.1),), tried=7, at_once=(8, 2), swap=Swap(1, 2, 3, at_first=True), at_budget=7, seed=8)
+                    bias=((6, 0.5),), damp=((6, 1.1),), tried=7, at_once=(8, 2), swap=Swap(1, 2, 3, at_first=True),
+                    at_budget=7, seed=8)
     values = plain(full)
     assert values is not None
     queued = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
