@@ -25,14 +25,15 @@ from aiortc import RTCConfiguration, RTCPeerConnection, RTCSessionDescription
 from aiortc.mediastreams import MediaStreamError, MediaStreamTrack
 from av import AudioFrame, AudioResampler
 
-from benchmarks.echo_server import EchoMedia
 from benchmarks.report import Goal, Table
-from benchmarks.telephones import Phone, caller, open_echo, packets_of
+from benchmarks.telephones import open_echo
 from duologue.agent.transports.sip.media.negotiation import CodecName
 from duologue.agent.transports.webrtc import WebRtcTransport
 from duologue.engine import INPUT_RATE, Pcm
 from tests.agent.transports.peer import Peer, encoded
+from tests.harness.echo_media import EchoMedia
 from tests.harness.microphone import speak
+from tests.harness.phones import Phone, caller, packets_of
 from tests.harness.sound import RATE, resample, to_pcm
 
 Mode = Literal["webrtc", "stock", "pcmu", "opus"]
@@ -163,7 +164,7 @@ async def _phones(codec: CodecName, port: int, calls: int, sound: Pcm) -> Callab
     for phone in phones:
         await phone.call(agent, f"sip:echo@127.0.0.1:{port}")
         await asyncio.sleep(0.02 / calls)
-    return lambda: sum(phone.got for phone in phones)
+    return lambda: sum(len(phone.got) for phone in phones)
 
 
 # --- the measurement ------------------------------------------------------------------------------------------

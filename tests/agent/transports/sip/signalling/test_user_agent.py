@@ -277,8 +277,10 @@ async def test_what_cannot_be_dialled_is_said_so(target: str) -> None:
             alice.agent.route_to(target)
 
 
-async def test_numbers_go_out_by_the_provider_with_its_credentials() -> None:
-    house = config(realm="house", users=(SipUser(name="trunk", password="secret"),))  # type: ignore[arg-type]
+@pytest.mark.parametrize("digest", [("MD5",), ("SHA-256", "MD5"), ("SHA-256",)])
+async def test_numbers_go_out_by_the_provider_with_its_credentials(digest: tuple[str, ...]) -> None:
+    house = config(realm="house", digest=digest,
+                   users=(SipUser(name="trunk", password="secret"),))  # type: ignore[arg-type]
     async with desks(house) as (provider,):
         port = provider.agent.endpoint.locals[0].port
         account = config(registrations=(SipRegistration(
