@@ -43,6 +43,11 @@ class InlineSession:
         """Whether the session has ended."""
         return self._state.over
 
+    def reopen(self, brief: Brief) -> None:
+        """Begin again with another brief; see ``EngineSession.reopen``."""
+        self._state.reopen(brief)
+        self._deliver()
+
     def append(self, unit: Unit) -> None:
         """Give the next unit; see ``EngineSession.append``."""
         self._state.append(unit)

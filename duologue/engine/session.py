@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Literal
 
+from duologue.engine.brief import Brief
 from duologue.engine.messages import (
     Decision,
     EngineEvent,
@@ -61,6 +62,14 @@ class EngineSession:
         self._given_at: dict[int, float] = {}
         """When each unit was given that waits for its decision."""
         self._news = asyncio.Event()
+        self._settle()
+
+    def reopen(self, brief: Brief) -> None:
+        """Begin again with another brief, as clients ask once they are connected.
+
+        Raises ``ValueError`` once a unit or an item was given: from there on the voice and the way of replying stay.
+        """
+        self._state.reopen(brief)
         self._settle()
 
     def append(self, unit: Unit) -> None:

@@ -119,6 +119,14 @@ class SessionState:
 
     # --- the agent's side -----------------------------------------------------------------------------------
 
+    def reopen(self, brief: Brief) -> None:
+        """Begin again with another brief. Raises ``ValueError`` once a unit or an item was given."""
+        if self.units or self._injected:
+            raise ValueError("a session that was given something keeps its voice and its way of replying")
+        if not self.over:
+            self._brief = brief
+            self._rebuild(self._graph.stages)
+
     def append(self, unit: Unit) -> None:
         """Take the next unit. Raises ``Overrun`` or ``ValueError``, and then has not taken it."""
         if self.over:
