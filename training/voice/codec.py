@@ -1,0 +1,193 @@
+"""The codec: acoustic vectors at 200 Hz to 12 digits at 25 Hz, and causally back.
+
+``python -m training.voice.codec OUT`` trains on ``OUT/corpus.npz`` into ``OUT/codec.pt``; it goes on where it stopped.
+Digits are those of finite scalar quantization (arXiv 2309.15505), three of 8 levels to a codebook of 512. The encoder
+is for training only, and looks ahead; the decoder is what ships.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import gelu, pad
+
+from duologue.engine.models.embedded.voice_format import BANDS, CEPSTRA, FRAME_VECTORS
+from training.voice import corpus
+
+DIGITS = 12
+LEVELS = 8
+WIDTH = 256
+ENCODER_BLOCKS, DECODER_BLOCKS = 3, 4
+KERNEL = 3
+"""Of the decoder's convolutions: it looks back 2 frames a block."""
+FEATURES = 2 + CEPSTRA + BANDS
+"""Log f0, filled in where there is none; whether there is one; cepstra; strengths."""
+CPU_MINUTES = 40.0
+VALIDATION = 60
+"""The first utterances are kept for validation."""
+_BATCH, _WINDOW = 24, 64
+"""Windows of 64 frames (2.56 s) a step."""
+_LEARNING_RATE = 2e-3
+_CHECKPOINT_S = 120.0
+
+
+def features(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Features, float32 (n, FEATURES), of acoustic vectors (n, VECTOR_WIDTH)."""
+    f0 = vectors[:, 0].astype(np.float64)
+    voiced = f0 > 0
+    places = np.arange(len(f0))
+    log = np.interp(places, places[voiced], np.log(f0[voiced])) if voiced.any() else np.full(len(f0), np.log(100.0))
+    return np.column_stack([log, voiced, vectors[:, 1:]]).astype(np.float32)
+
+
+class Block(nn.Module):
+    """A depthwise convolution over time and two layers over channels (as ConvNeXt's, arXiv 2201.03545)."""
+
+    def __init__(self, width: int, kernel: int, causal: bool) -> None:
+        super().__init__()
+        self.depthwise = nn.Conv1d(width, width, kernel, groups=width)
+        self.norm = nn.LayerNorm(width)
+        self.up, self.down = nn.Linear(width, 2 * width), nn.Linear(2 * width, width)
+        self._pad = (kernel - 1, 0) if causal else (kernel // 2, kernel // 2)
+        nn.init.normal_(self.down.weight, std=0.02)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(batch, frames, width) to the same."""
+        y = self.depthwise(pad(x.transpose(1, 2), self._pad)).transpose(1, 2)
+        added: Tensor = self.down(gelu(self.up(self.norm(y))))
+        return x + added
+
+
+class Codec(nn.Module):
+    """Encoder, quantizer, decoder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder_in = nn.Linear(FEATURES * FRAME_VECTORS, WIDTH)
+        self.encoder = nn.Sequential(*[Block(WIDTH, 5, causal=False) for _ in range(ENCODER_BLOCKS)])
+        self.encoder_out = nn.Linear(WIDTH, DIGITS)
+        self.decoder_in = nn.Linear(DIGITS, WIDTH)
+        self.decoder = nn.ModuleList([Block(WIDTH, KERNEL, causal=True) for _ in range(DECODER_BLOCKS)])
+        self.decoder_norm = nn.LayerNorm(WIDTH)
+        self.decoder_out = nn.Linear(WIDTH, FEATURES * FRAME_VECTORS)
+        self.register_buffer("mean", torch.zeros(FEATURES))
+        self.register_buffer("scale", _scale())
+        self.mean: Tensor
+        self.scale: Tensor
+
+    def digits(self, features: Tensor) -> Tensor:
+        """Digits 0..7, float (batch, frames, DIGITS), with a straight-through gradient; (batch, vectors, FEATURES)."""
+        batch, vectors, _ = features.shape
+        x = ((features - self.mean) / self.scale).reshape(batch, vectors // FRAME_VECTORS, -1)
+        # tanh keeps the value inside (-0.5, 7.5), so that rounding gives each of the 8 levels.
+        bounded = (torch.tanh(self.encoder_out(self.encoder(self.encoder_in(x)))) * (LEVELS / 2 - 1e-3)
+                   + (LEVELS - 1) / 2)
+        return bounded + (bounded.round() - bounded).detach()
+
+    def decode(self, digits: Tensor) -> Tensor:
+        """Features (batch, frames * FRAME_VECTORS, FEATURES) of digits (batch, frames, DIGITS)."""
+        x = self.decoder_in(digits * (2 / (LEVELS - 1)) - 1)
+        for block in self.decoder:
+            x = block(x)
+        x = self.decoder_out(self.decoder_norm(x))
+        decoded: Tensor = x.reshape(len(x), -1, FEATURES) * self.scale + self.mean
+        return decoded
+
+
+def _scale() -> Tensor:
+    scale = torch.full((FEATURES,), 0.3)
+    scale[0], scale[1], scale[2], scale[3], scale[2 + CEPSTRA:] = 0.15, 0.5, 1.0, 0.5, 0.15
+    return scale
+
+
+def _weights() -> Tensor:
+    """How much an error in each feature counts: half a semitone about as much as half a decibel of the envelope."""
+    weights = torch.ones(FEATURES)
+    weights[0], weights[1], weights[2] = 100.0, 0.5, 0.5
+    return weights
+
+
+def loss(got: Tensor, wanted: Tensor) -> Tensor:
+    """Squared error of the features and of their steps; pitch hardly counts where there is none."""
+    weights = _weights()
+    error = (got - wanted).square() * weights
+    error = torch.cat([error[..., :1] * (wanted[..., 1:2] * 0.9 + 0.1), error[..., 1:]], dim=-1)
+    steps = (got.diff(dim=1) - wanted.diff(dim=1)).square() * weights
+    return error.sum(-1).mean() + 2 * steps.sum(-1).mean()
+
+
+@torch.inference_mode()
+def validate(codec: Codec, utterances: list[Tensor]) -> str:
+    """Mel-cepstral distortion and errors of pitch and voicing over whole utterances."""
+    distortion, pitch, voicing = list[float](), list[float](), list[float]()
+    for wanted in utterances:
+        got = codec.decode(codec.digits(wanted[None]))[0]
+        cepstra = (got - wanted)[:, 3:2 + CEPSTRA].square().sum(-1)
+        distortion.append(float((10 / np.log(10) * (2 * cepstra).sqrt()).mean()))
+        voiced = wanted[:, 1] > 0.5
+        pitch.append(float((got - wanted)[voiced, 0].abs().mean()) * 100)
+        voicing.append(float(((got[:, 1] > 0.5) != voiced).float().mean()) * 100)
+    return (f"distortion {np.mean(distortion):.3f} dB, f0 error {np.mean(pitch):.2f} %, "
+            f"voicing errors {np.mean(voicing):.2f} %")
+
+
+def train(folder: Path, minutes: float) -> None:
+    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    spoken = [torch.from_numpy(features(said.vectors)) for said in corpus.read(folder)]
+    validation, data = spoken[:VALIDATION], torch.cat(spoken[VALIDATION:])
+    codec, chosen = Codec(), np.random.default_rng(0)
+    codec.mean.copy_(data[:200_000].mean(0))
+    optimizer = torch.optim.AdamW(codec.parameters(), _LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
+    file, step, spent = folder / "codec.pt", 0, 0.0
+    if file.exists():
+        saved = torch.load(file, weights_only=True)
+        codec.load_state_dict(saved["codec"])
+        optimizer.load_state_dict(saved["optimizer"])
+        step, spent = saved["step"], saved["cpu_s"]
+        chosen = np.random.default_rng(step)
+    began, saved_at, limit = time.process_time() - spent, time.monotonic(), minutes * 60
+    while (spent := time.process_time() - began) < limit:
+        for group in optimizer.param_groups:
+            group["lr"] = _LEARNING_RATE * min(1, (step + 1) / 50) * max(0.02, 1 - spent / limit)
+        firsts = chosen.integers(0, len(data) // FRAME_VECTORS - _WINDOW, _BATCH) * FRAME_VECTORS
+        wanted = torch.stack([data[first:first + _WINDOW * FRAME_VECTORS] for first in firsts])
+        error = loss(codec.decode(codec.digits(wanted)), wanted)
+        optimizer.zero_grad()
+        error.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
+        optimizer.step()
+        step += 1
+        if time.monotonic() - saved_at > _CHECKPOINT_S:
+            saved_at = time.monotonic()
+            _save(file, codec, optimizer, step, spent)
+            print(f"{spent / 60:.1f} CPU min, step {step}, loss {float(error):.3f}: {validate(codec, validation)}",
+                  flush=True)
+    _save(file, codec, optimizer, step, spent)
+    print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(codec, validation)}", flush=True)
+
+
+def _save(file: Path, codec: Codec, optimizer: torch.optim.Optimizer, step: int, spent: float) -> None:
+    part = file.with_suffix(".part")
+    torch.save({"codec": codec.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "cpu_s": spent}, part)
+    part.replace(file)
+
+
+def main() -> None:
+    """Train as the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m training.voice.codec", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--minutes", type=float, default=CPU_MINUTES, help="CPU time in all")
+    arguments = parser.parse_args()
+    train(arguments.folder, arguments.minutes)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,109 @@
+"""The talker: a small Llama-shaped decoder over one stream of phones and codec frames, with a pointer to the phone.
+
+RMSNorm, RoPE, SwiGLU (arXiv 2302.13971). A frame's digits are chosen one after another from the state before it, each
+knowing those before (as Qwen3-TTS's code predictor does for its codebooks).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import gelu, scaled_dot_product_attention, silu
+
+from training.voice.codec import DIGITS, LEVELS
+from training.voice.phones import ID, SYMBOLS, WORD
+from training.voice.sequence import END, MAX_HELD
+
+WIDTH, LAYERS, HEADS, FFN = 256, 4, 4, 768
+ROPE_THETA = 10_000.0
+
+
+def rope(positions: Tensor) -> tuple[Tensor, Tensor]:
+    """Cosines and sines, (positions, head width / 2)."""
+    half = WIDTH // HEADS // 2
+    angles = positions[:, None].float() * ROPE_THETA ** (-torch.arange(half) / half)
+    return angles.cos(), angles.sin()
+
+
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    low, high = x.chunk(2, -1)
+    return torch.cat([low * cos - high * sin, low * sin + high * cos], -1)
+
+
+class Layer(nn.Module):
+    """Attention and a gated feed-forward, each behind a norm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention_norm, self.ffn_norm = nn.RMSNorm(WIDTH, 1e-6), nn.RMSNorm(WIDTH, 1e-6)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH, bias=False), nn.Linear(WIDTH, WIDTH, bias=False)
+        self.gate_up, self.down = nn.Linear(WIDTH, 2 * FFN, bias=False), nn.Linear(FFN, WIDTH, bias=False)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        """(batch, rows, WIDTH) to the same; causal."""
+        batch, rows, _ = x.shape
+        q, k, v = self.qkv(self.attention_norm(x)).view(batch, rows, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+        seen = scaled_dot_product_attention(_rotate(q, cos, sin), _rotate(k, cos, sin), v, is_causal=True)
+        x = x + self.out(seen.transpose(1, 2).reshape(batch, rows, WIDTH))
+        gate, up = self.gate_up(self.ffn_norm(x)).chunk(2, -1)
+        added: Tensor = self.down(silu(gate) * up)
+        return x + added
+
+
+class Pointer(nn.Module):
+    """What a pointer adds: the phone, the one after it, the frames it has been held."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.phone, self.following = nn.Embedding(len(SYMBOLS), WIDTH), nn.Embedding(len(SYMBOLS), WIDTH)
+        self.held = nn.Embedding(MAX_HELD + 1, WIDTH)
+
+    def forward(self, phone: Tensor, following: Tensor, held: Tensor) -> Tensor:
+        """(...) each, to (..., WIDTH)."""
+        summed: Tensor = self.phone(phone) + self.following(following) + self.held(held)
+        return summed
+
+
+class Talker(nn.Module):
+    """The decoder and its heads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = nn.Embedding(len(SYMBOLS), WIDTH)
+        self.code = nn.Embedding(DIGITS * LEVELS, WIDTH)
+        """Row d * LEVELS + v: digit d being v."""
+        self.pointer_in, self.pointer_out = Pointer(), Pointer()
+        self.layers = nn.ModuleList([Layer() for _ in range(LAYERS)])
+        self.norm = nn.RMSNorm(WIDTH, 1e-6)
+        self.advance = nn.Linear(WIDTH, END + 1)
+        self.digit_mix = nn.Linear(WIDTH, WIDTH)
+        self.digit_start = nn.Parameter(torch.zeros(DIGITS, WIDTH))
+        self.digit_heads = nn.ModuleList([nn.Linear(WIDTH, LEVELS) for _ in range(DIGITS)])
+        self.digit_said = nn.Embedding(DIGITS * LEVELS, WIDTH)
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.Embedding):
+                nn.init.normal_(module.weight, std=0.03 if isinstance(module, nn.Linear) else 0.05)
+
+    def states(self, symbol: Tensor, digits: Tensor, pointer: Tensor) -> Tensor:
+        """States (batch, rows, WIDTH) of a stream.
+
+        ``symbol`` (batch, rows) is -1 for codec frames, whose ``digits`` are (batch, rows, DIGITS); ``pointer`` is
+        (batch, rows, 3).
+        """
+        codec = (symbol < 0)[..., None]
+        at = self.pointer_in(*pointer.unbind(-1))
+        frame = self.code(digits + torch.arange(DIGITS) * LEVELS).sum(-2) + at
+        x = torch.where(codec, frame, self.text(symbol.clamp(min=0)) + at * (symbol == ID[WORD])[..., None])
+        cos, sin = rope(torch.arange(x.shape[1]))
+        for layer in self.layers:
+            x = layer(x, cos, sin)
+        normed: Tensor = self.norm(x)
+        return normed
+
+    def digit_logits(self, states: Tensor, pointer: Tensor, digits: Tensor) -> Tensor:
+        """Logits (frames, DIGITS, LEVELS) of frames from the states before them (frames, WIDTH), given their digits."""
+        said = self.digit_said(digits + torch.arange(DIGITS) * LEVELS)
+        before = torch.cat([torch.zeros_like(said[:, :1]), said[:, :-1].cumsum(1)], 1)
+        sums = (states + self.pointer_out(*pointer.unbind(-1)))[:, None] + before
+        mixed = sums + gelu(self.digit_mix(sums + self.digit_start))
+        return torch.stack([head(mixed[:, i]) for i, head in enumerate(self.digit_heads)], 1)
