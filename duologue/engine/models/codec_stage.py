@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 from duologue.engine.alarm import Alarm
 from duologue.engine.chunking import NOW, ChunkPlanner, Window
 from duologue.engine.config import ChunkingConfig
-from duologue.engine.messages import CodecFrames, Fence, Pcm, ReplyAudio, StageInput, StageOutput, TextSpan
+from duologue.engine.messages import (
+    Close,
+    CodecFrames,
+    Fence,
+    Open,
+    Pcm,
+    ReplyAudio,
+    StageInput,
+    StageOutput,
+    TextSpan,
+)
 from duologue.engine.models.filing import Filing
 from duologue.metrics import DROPS
 
@@ -34,12 +44,13 @@ Frames = NDArray[Any]
 class Chunk(Generic[_S]):
     """What a decoder is to decode: ``frames``, of which the first ``left_context`` have been decoded before.
 
-    ``state`` is what it made for the reply.
+    ``state`` is what it made for the reply. After the ``last`` chunk nothing more comes; it may have no new frames.
     """
 
     frames: Frames
     left_context: int
     state: _S
+    last: bool = False
 
 
 class Decoder(Protocol[_S]):
@@ -54,32 +65,52 @@ class Decoder(Protocol[_S]):
         """Of what it decodes to, in Hz."""
 
     @property
+    def lead_samples(self) -> int:
+        """Samples of a reply before those of its first frame."""
+
+    @property
+    def delay_samples(self) -> int:
+        """Samples that it keeps back until the last chunk, since it looks ahead."""
+
+    @property
     def most_chunks(self) -> int:
         """How many chunks it can decode together in some tens of milliseconds."""
 
-    def begin(self, fence: Fence) -> _S:
-        """What it keeps of a reply from chunk to chunk."""
+    def begin(self, fence: Fence, voice: str) -> _S:
+        """What it keeps of a reply from chunk to chunk; ``voice`` is the one the session was opened with."""
 
     def check(self, frames: Frames) -> Frames:
         """The frames as it reads them; raises ``ValueError`` when they are none of this codec's."""
 
     def decode(self, chunks: Sequence[Chunk[_S]]) -> list[Pcm]:
-        """The samples of each chunk's new frames, ``frame_samples`` a frame, whatever is decoded beside it."""
+        """The samples of each chunk, whatever is decoded beside it.
+
+        Of the new frames of all of a reply's chunks so far there are ``frame_samples`` a frame and ``lead_samples``,
+        less ``delay_samples``; with the last chunk these too.
+        """
 
 
 class _Reply(Generic[_S]):
     """One reply on its way from frames to samples."""
 
-    def __init__(self, fence: Fence, decoder: Decoder[_S], chunking: ChunkingConfig,
+    def __init__(self, fence: Fence, voice: str, decoder: Decoder[_S], chunking: ChunkingConfig,
                  clock: Callable[[], float]) -> None:
         frame_s = decoder.frame_samples / decoder.sample_rate
         self.fence = fence
         self._decoder = decoder
-        self._state = decoder.begin(fence)
+        self._state = decoder.begin(fence, voice)
         self._clock = clock
-        self._planner = ChunkPlanner(chunking, frame_s)
+        self._planner = ChunkPlanner(chunking, frame_s,
+                                     (decoder.delay_samples - decoder.lead_samples) / decoder.sample_rate)
         self._most_waiting = round(MAX_WAITING_S / frame_s)
         self._context = chunking.codec_left_context_frames
+        self._largest = chunking.codec_chunk_frames
+        self._window: Window | None = None
+        """The window being decoded."""
+        self._none: Frames | None = None
+        """No frames, once there have been some."""
+        self._kept_back = decoder.delay_samples > 0
+        """Whether sound of decoded frames is still to come."""
         self._frames: deque[Frames] = deque()
         self._base = 0
         """Number of the first of ``_frames``."""
@@ -104,21 +135,33 @@ class _Reply(Generic[_S]):
             DROPS.labels(what="codec_frames", reason="full").inc(len(message.frames) - room)
         fresh = self._decoder.check(message.frames[:room])
         self._frames.extend(fresh)
+        if len(fresh):
+            self._none = fresh[:0]
         self._planner.push(len(fresh))
-        self._spans.extend(message.spans)
+        lead = self._decoder.lead_samples
+        self._spans.extend(replace(span, first_sample=span.first_sample + lead, end_sample=span.end_sample + lead)
+                           if lead else span for span in message.spans)
         if message.last:
             self._planner.finish()
             self._finished = True
 
     def take(self) -> Chunk[_S] | None:
-        """What is to be decoded now; None if only the end is left to say."""
-        window = self._planner.cut(self._clock())
+        """What is to be decoded now; None if only the end is left to say.
+
+        What was kept back is decoded with the last window, or after it where that is as large as windows are.
+        """
+        self._window = window = self._planner.cut(self._clock())
         if window is None:
-            return None
+            if not self._kept_back or self._none is None:
+                return None
+            self._kept_back = False
+            return Chunk(self._none, 0, self._state, last=True)
         first = window.start - window.left_context - self._base
         frames = np.stack([self._frames[i] for i in range(first, window.end - self._base)])
         self._forget(window)
-        return Chunk(frames, window.left_context, self._state)
+        last = self._planner.done and not (self._kept_back and window.frames == self._largest)
+        self._kept_back = self._kept_back and not last
+        return Chunk(frames, window.left_context, self._state, last)
 
     def _forget(self, window: Window) -> None:
         """Keep only what later windows look back on."""
@@ -128,12 +171,12 @@ class _Reply(Generic[_S]):
 
     def audio(self, pcm: Pcm | None) -> ReplyAudio:
         """The message for the chunk that was taken and decoded to ``pcm``, or for the end that was left to say."""
-        if pcm is not None:
+        if self._window is not None:
             self._planner.sent(self._clock())
-        else:
+        if pcm is None:
             pcm = np.empty(0, np.int16)
         first, self._samples = self._samples, self._samples + len(pcm)
-        last = self._planner.done
+        last = self._planner.done and not (self._kept_back and self._none is not None)
         spans = []
         while self._spans and (last or self._spans[0].end_sample <= self._samples):
             spans.append(self._spans.popleft())
@@ -149,11 +192,17 @@ class CodecStage(Generic[_S]):
                  clock: Callable[[], float] = time.monotonic) -> None:
         self._decoder = decoder
         self._alarm = Alarm()
+        self._voices: dict[str, str] = {}
         self._replies: Filing[CodecFrames, _Reply[_S]] = Filing(
-            CodecFrames, lambda message: _Reply(message.fence, decoder, chunking, clock))
+            CodecFrames, lambda message: _Reply(message.fence, self._voices[message.fence.session], decoder, chunking,
+                                                clock))
 
     def receive(self, message: StageInput) -> None:
         """File a message; frames of an older epoch, or of a reply already decoded, are dropped."""
+        if isinstance(message, Open):
+            self._voices[message.session] = message.voice
+        elif isinstance(message, Close):
+            self._voices.pop(message.session, None)
         self._replies.receive(message)
         self._set_alarm()
 

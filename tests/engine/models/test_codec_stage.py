@@ -31,6 +31,8 @@ class Counting:
 
     frame_samples = FRAME_SAMPLES
     sample_rate = RATE
+    lead_samples = 0
+    delay_samples = 0
     most_chunks = 4
 
     def __init__(self, clock: Clock) -> None:
@@ -38,7 +40,7 @@ class Counting:
         self.cost_s = 0.001
         self.calls: list[int] = []
 
-    def begin(self, fence: Fence) -> None:
+    def begin(self, fence: Fence, voice: str) -> None:
         return None
 
     def check(self, frames: Frames) -> Frames:

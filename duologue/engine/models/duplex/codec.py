@@ -74,6 +74,9 @@ class CausalDecoder:
 class BatchDecoder:
     """Decodes the chunks of many replies in one forward pass."""
 
+    lead_samples = 0
+    delay_samples = 0
+
     def __init__(self, config: CodecConfig, network: CausalDecoder, most_chunks: int) -> None:
         self.frame_samples = codec_layout.frame_samples(config)
         self.sample_rate = config.sample_rate
@@ -81,8 +84,8 @@ class BatchDecoder:
         self._codebook_size = config.codebook_size
         self._network = network
 
-    def begin(self, fence: Fence) -> None:
-        """Nothing is kept."""
+    def begin(self, fence: Fence, voice: str) -> None:
+        """Nothing is kept, and there is one voice."""
 
     def check(self, frames: Frames) -> Frames:
         """The frames themselves, int32 (frames, 1); raises ``ValueError`` for any other, and for unknown codes."""

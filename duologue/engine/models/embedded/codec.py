@@ -32,14 +32,16 @@ class VocoderDecoder:
 
     frame_samples = FRAME_SAMPLES
     sample_rate = SAMPLE_RATE
+    lead_samples = 0
+    delay_samples = 0
     most_chunks = 8
     """8 chunks of 400 ms are about 25 ms of work."""
 
     def __init__(self) -> None:
         self._vocoder = Vocoder()
 
-    def begin(self, fence: Fence) -> VocoderState:
-        """A new stream; a turn has its own noise."""
+    def begin(self, fence: Fence, voice: str) -> VocoderState:
+        """A new stream; a turn has its own noise. There is one voice."""
         return Vocoder.open(seed=fence.turn)
 
     def check(self, frames: Frames) -> Frames:
