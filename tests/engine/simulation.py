@@ -8,18 +8,23 @@ import select
 import weakref
 from collections import deque
 
-from duologue.engine import EngineEvent, PipelineConfig
+import numpy as np
+
+from duologue.engine import Brief, EngineEvent, PipelineConfig, ReplyAudio, ReplyText, TurnEnd
 from duologue.engine.connectors import ShmEdge, ShmReceiver, ShmSender
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.state import SessionState
 from duologue.engine.wire import Decoder, FromStage, Taken, ToHub, ToStage, encode
 from duologue.engine.worker import Worker
+from tests.engine.scripted import WORD_SAMPLES, Order, unit
 
 NUMBERS = itertools.count()
+PLACEMENTS = [("a", "a", "a"), ("a", "b", "b"), ("a", "a", "b"), ("a", "b", "c"),
+              ("a", "~b", "b"), ("a", "b", "~c"), ("a", "~b", "~c")]
 
 
 class Simulation:
-    def __init__(self, config: PipelineConfig) -> None:
+    def __init__(self, config: PipelineConfig, brief: Brief | None = None) -> None:
         self.config = config
         self.graph = Graph(config)
         self.down: set[str] = set()
@@ -32,7 +37,7 @@ class Simulation:
         for name in self.graph.processes:
             self._spawn(name)
         # The scripted stages remember by session what they have failed once.
-        self.state = SessionState(f"s{next(NUMBERS)}", config, self.graph)
+        self.state = SessionState(f"s{next(NUMBERS)}", config, self.graph, brief)
         self.events: list[EngineEvent] = []
         self.collect()
 
@@ -134,3 +139,28 @@ class Simulation:
         return sum(action(name) for name in names
                    for action in (self.deliver_to_worker, self.answer_doorbells, self.step,
                                   self.deliver_to_hub)) > 0
+
+
+def say(sim: Simulation, *orders: Order) -> None:
+    for order in orders:
+        sim.state.append(unit(sim.state.units, order))
+        sim.collect()
+
+
+def ends(sim: Simulation) -> list[TurnEnd]:
+    return [event for event in sim.events if isinstance(event, TurnEnd)]
+
+
+def spoken(sim: Simulation, turn: int) -> list[int]:
+    """Numbers of the words in a reply's audio; checks that it is whole and in place, and its spans too."""
+    place = 0
+    text = "".join(e.text for e in sim.events if isinstance(e, ReplyText) and e.fence.turn == turn)
+    for audio in (e for e in sim.events if isinstance(e, ReplyAudio) and e.fence.turn == turn):
+        assert audio.first_sample == place
+        for span in audio.spans:
+            assert (span.first_sample, span.end_sample) == (place, place + WORD_SAMPLES)
+            assert text[span.start:span.end] == text.split()[place // WORD_SAMPLES]
+        place += len(audio.pcm)
+    pcm = np.concatenate([e.pcm for e in sim.events if isinstance(e, ReplyAudio) and e.fence.turn == turn]
+                         or [np.zeros(0, np.int16)])
+    return [int(n) for n in pcm[::WORD_SAMPLES]]

@@ -6,8 +6,7 @@ import pytest
 
 from duologue.engine import ReplyAudio, TurnStatus
 from tests.engine.scripted import WORD_SAMPLES, Order, pipeline
-from tests.engine.simulation import Simulation
-from tests.engine.test_state import PLACEMENTS, ends, say, spoken
+from tests.engine.simulation import PLACEMENTS, Simulation, ends, say, spoken
 
 
 @pytest.fixture(params=PLACEMENTS, ids="-".join)

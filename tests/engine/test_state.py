@@ -1,13 +1,8 @@
-"""The session's rules, searched over random orders of everything that can happen."""
+"""The session's rules, one by one."""
 
 from __future__ import annotations
 
-import itertools
-
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from duologue.engine import (
     CallerText,
@@ -26,35 +21,7 @@ from duologue.engine.replies import CONTINUE_WITHIN_S
 from duologue.engine.state import Overrun
 from duologue.engine.wire import FromStage
 from tests.engine.scripted import UNIT_MS, WORD_SAMPLES, Order, pipeline, unit
-from tests.engine.simulation import Simulation
-
-PLACEMENTS = [("a", "a", "a"), ("a", "b", "b"), ("a", "a", "b"), ("a", "b", "c"),
-              ("a", "~b", "b"), ("a", "b", "~c"), ("a", "~b", "~c")]
-
-
-def say(sim: Simulation, *orders: Order) -> None:
-    for order in orders:
-        sim.state.append(unit(sim.state.units, order))
-        sim.collect()
-
-
-def ends(sim: Simulation) -> list[TurnEnd]:
-    return [event for event in sim.events if isinstance(event, TurnEnd)]
-
-
-def spoken(sim: Simulation, turn: int) -> list[int]:
-    """Numbers of the words in a reply's audio; checks that it is whole and in place, and its spans too."""
-    place = 0
-    text = "".join(e.text for e in sim.events if isinstance(e, ReplyText) and e.fence.turn == turn)
-    for audio in (e for e in sim.events if isinstance(e, ReplyAudio) and e.fence.turn == turn):
-        assert audio.first_sample == place
-        for span in audio.spans:
-            assert (span.first_sample, span.end_sample) == (place, place + WORD_SAMPLES)
-            assert text[span.start:span.end] == text.split()[place // WORD_SAMPLES]
-        place += len(audio.pcm)
-    pcm = np.concatenate([e.pcm for e in sim.events if isinstance(e, ReplyAudio) and e.fence.turn == turn]
-                         or [np.zeros(0, np.int16)])
-    return [int(n) for n in pcm[::WORD_SAMPLES]]
+from tests.engine.simulation import PLACEMENTS, Simulation, ends, say, spoken
 
 
 @pytest.fixture(params=PLACEMENTS, ids=["-".join(p) for p in PLACEMENTS])
@@ -436,99 +403,3 @@ def test_duplicates_are_dropped_and_a_gap_fails_the_reply(sim: Simulation) -> No
     sim.settle()
     assert sim.state.drops["message", "duplicate"] == 1
     assert [end.status for end in ends(sim)] == [TurnStatus.FAILED]
-
-
-ACTIONS = st.one_of(
-    st.tuples(st.just("say"), st.sampled_from([Order.LISTEN, Order.SPEAK, Order.SPEAK, Order.FINISH,
-                                               Order.HEAR, Order.HOLD_TALKER, Order.BURST])),
-    st.tuples(st.just("fail"), st.sampled_from([Order.FAIL_ONCE, Order.RAISE_ONCE, Order.FAIL_TALKER])),
-    st.tuples(st.just("interrupt"), st.integers(0, 4 * WORD_SAMPLES)),
-    st.tuples(st.sampled_from(["to_worker", "doorbells", "step", "to_hub", "kill", "restart"]), st.integers(0, 2)),
-    st.tuples(st.sampled_from(["work", "work", "pop", "pop"]), st.integers(1, 8)),
-)
-
-
-@settings(max_examples=700, deadline=None, derandomize=True)
-@given(placement=st.sampled_from(PLACEMENTS), overlap=st.booleans(), actions=st.lists(ACTIONS, max_size=60))
-def test_whatever_the_order_of_things_the_rules_hold(
-        placement: tuple[str, str, str], overlap: bool, actions: list[tuple[str, int]]) -> None:
-    sim = Simulation(pipeline(*placement, async_chunk=overlap))
-    heard: dict[int, str] = {}
-    least_epoch: list[int] = []
-
-    def pop() -> bool:
-        if not sim.pop():
-            return False
-        least_epoch.append(sim.state.epoch)
-        return True
-
-    for kind, argument in actions:
-        name = sim.processes[argument % len(sim.processes)]
-        match kind:
-            case "say" | "fail":
-                say(sim, Order(argument))
-            case "interrupt":
-                turns = [e.fence.turn for e in sim.events if isinstance(e, ReplyText | ReplyAudio)]
-                if turns:
-                    text = sim.state.interrupt(turns[-1], argument)
-                    assert heard.setdefault(turns[-1], text) == text
-                    sim.collect()
-            case "to_worker":
-                sim.deliver_to_worker(name) if name not in sim.down else None
-            case "doorbells":
-                sim.answer_doorbells(name) if name not in sim.down else None
-            case "step":
-                sim.step(name) if name not in sim.down else None
-            case "to_hub":
-                sim.deliver_to_hub(name) if name not in sim.down else None
-            case "kill":
-                sim.kill(name)
-            case "restart":
-                sim.restart(name)
-            case "work":
-                for _ in range(argument):
-                    sim.work_once(*(name for name in sim.processes if name not in sim.down))
-            case "pop":
-                for _ in range(argument):
-                    pop()
-    sim.settle()
-    least_epoch.extend([sim.state.epoch] * (len(sim.events) - len(least_epoch)))
-    decided = [event.unit for event in sim.events if isinstance(event, Decision)]
-    assert decided == list(range(len(decided)))
-    assert sim.state.over or len(decided) == sim.state.units
-    sim.state.close()
-    while sim.pop():
-        least_epoch.append(sim.state.epoch)
-    check_replies(sim, heard)
-    for event, epoch in zip(sim.events, least_epoch, strict=True):
-        if isinstance(event, ReplyText | ReplyAudio):
-            assert event.fence.epoch == epoch
-        elif isinstance(event, Decision | TurnEnd):
-            assert event.epoch == epoch
-
-
-def check_replies(sim: Simulation, heard: dict[int, str]) -> None:
-    """Each reply that surfaced is in order and has one end, after which there is nothing of it."""
-    replies: dict[int, list[ReplyText | ReplyAudio | TurnEnd]] = {}
-    for event in sim.events:
-        if isinstance(event, ReplyText | ReplyAudio):
-            replies.setdefault(event.fence.turn, []).append(event)
-        elif isinstance(event, TurnEnd):
-            replies.setdefault(event.turn, []).append(event)
-    for turn, events in replies.items():
-        assert [isinstance(event, TurnEnd) for event in events] == [False] * (len(events) - 1) + [True]
-        end = events[-1]
-        assert isinstance(end, TurnEnd)
-        texts = [event for event in events if isinstance(event, ReplyText)]
-        starts = list(itertools.accumulate((len(text.text) for text in texts), initial=0))
-        assert [text.start for text in texts] == starts[:-1]
-        said = "".join(text.text for text in texts)
-        assert said.startswith(end.text)
-        words = spoken(sim, turn)
-        plan = [int(word[1:]) if word[1:].isdigit() else -1 for word in said.split()]
-        assert words == plan[:len(words)]
-        if end.status is TurnStatus.DONE:
-            assert words == plan
-            assert end.text == said
-        if end.status is TurnStatus.INTERRUPTED and turn in heard:
-            assert end.text == heard[turn]

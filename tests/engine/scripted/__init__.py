@@ -2,7 +2,8 @@
 
 The first sample of a unit is an order to the thinker (``Order``). A reply is the words "w0 w1 w2 ...". The talker
 says a word with one message of frames whose value is the word's number, and the codec makes ``WORD_SAMPLES``
-samples of that value of it.
+samples of that value of it. A request for a reply is answered with the first unit that orders nothing, by one word:
+its instructions.
 """
 
 from __future__ import annotations
@@ -48,6 +49,8 @@ class Order(IntEnum):
     """The word "break" is an exception in the talker nobody caught."""
     FLOOD = 13
     """The word "flood" makes the talker give 200 messages at once."""
+    CALL = 14
+    """Call the tool "tool"; the call is named after the unit."""
 
 
 WORDS = {Order.HOLD_TALKER: "hold", Order.FAIL_TALKER: "fail", Order.BREAK_TALKER: "break",

@@ -2,10 +2,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from duologue.engine import CallerText, CallerWords, Choice, Decision, Fence, PipelineConfig, ReplyText, Unit
+from duologue.engine import (
+    CallerText,
+    CallerWords,
+    Choice,
+    Decision,
+    Fence,
+    PipelineConfig,
+    ReplyText,
+    ToolCall,
+    ToolCalled,
+    ToolResult,
+    Unit,
+)
 from duologue.engine.messages import (
     AgentSaid,
     AppendUnit,
@@ -15,10 +27,10 @@ from duologue.engine.messages import (
     Inject,
     Interrupt,
     Open,
+    Respond,
     SessionFailed,
     StageInput,
     StageOutput,
-    ToolCalled,
 )
 from tests.engine.scripted import WORDS, Order
 
@@ -41,7 +53,9 @@ class Talk:
     decided: int
     reply: Reply | None = None
     utterances: int = 0
-    units: deque[Unit] = field(default_factory=deque)
+    asked: str | None = None
+    units: deque[Unit | str] = field(default_factory=deque)
+    """And requests for a reply between them."""
 
 
 class Thinker:
@@ -53,8 +67,9 @@ class Thinker:
         match message:
             case Open():
                 talk = Talk(message.epoch, message.next_turn, list(message.history), message.decided)
-                if talk.history and isinstance(said := talk.history[-1], AgentSaid) and said.open:
-                    talk.reply = Reply(said.turn, said.text)
+                for said in talk.history:
+                    if isinstance(said, AgentSaid) and said.open:
+                        talk.reply = Reply(said.turn, said.text)
                 self.talks[message.session] = talk
             case Close():
                 self.talks.pop(message.session, None)
@@ -62,8 +77,15 @@ class Thinker:
                 talk.units.append(message.unit)
             case Inject(item=CallerText(text=text)) if talk:
                 talk.history.append(CallerSaid(text))
+            case Inject(item=ToolResult(call=call, output=output)) if talk:
+                talk.history = [replace(item, output=output) if isinstance(item, ToolCalled) and item.call == call
+                                else item for item in talk.history]
+            case Respond() if talk:
+                talk.units.append(message.instructions)
             case Interrupt() if talk:
                 talk.epoch = message.epoch
+                talk.asked = None
+                talk.units = deque(unit for unit in talk.units if isinstance(unit, Unit))
                 talk.reply = None
                 if message.turn is not None:
                     talk.history.append(AgentSaid(message.turn, message.heard))
@@ -78,10 +100,18 @@ class Thinker:
         return [output for session, talk in self.talks.items() if talk.units
                 for output in self.think(session, talk, talk.units.popleft())]
 
-    def think(self, session: str, talk: Talk, unit: Unit) -> Sequence[StageOutput]:
+    def think(self, session: str, talk: Talk, unit: Unit | str) -> Sequence[StageOutput]:
+        if isinstance(unit, str):
+            talk.asked = unit
+            return []
         order = Order(int(unit.pcm[0])) if unit.index >= talk.decided else Order.LISTEN
         out: list[StageOutput] = []
         match order:
+            case Order.CALL:
+                call = ToolCall(session, f"call_{unit.index}", "tool", "{}")
+                talk.history.append(ToolCalled(call.call, call.name, call.arguments, unit=unit.index))
+                talk.asked = None
+                out.append(call)
             case Order.SKIP:
                 return []
             case Order.FAIL:
@@ -102,6 +132,9 @@ class Thinker:
         count = {Order.SPEAK: 1, Order.FINISH: 1, Order.BURST: 30}.get(order, int(order in WORDS))
         for _ in range(count):
             out.append(self.say(session, talk, WORDS.get(order), last=order is Order.FINISH))
+        if order is Order.LISTEN and talk.asked is not None and talk.reply is None and unit.index >= talk.decided:
+            count = 1
+            out.append(self.say(session, talk, talk.asked, last=True))
         choice = Choice.SPEAK if count else Choice.LISTEN
         turn = talk.reply.turn if talk.reply else talk.next_turn
         out.append(Decision(session, talk.epoch, turn, unit.index, choice, work_s=0.001))
@@ -111,6 +144,7 @@ class Thinker:
         if talk.reply is None:
             talk.reply = Reply(talk.next_turn)
             talk.next_turn += 1
+            talk.asked = None
         reply = talk.reply
         text = f"{word or f'w{len(reply.text.split())}'} "
         message = ReplyText(Fence(session, talk.epoch, reply.turn, reply.seq), len(reply.text), text, last)
