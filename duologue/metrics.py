@@ -22,5 +22,6 @@ VOICE_TO_VOICE_SECONDS = Histogram("duologue_voice_to_voice_seconds",
                                    buckets=_LATENCY_BUCKETS)
 FALSE_ALARMS = Counter("duologue_false_alarms", "Onsets over a reply after which it was resumed")
 DROPS = Counter("duologue_drops", "Things dropped, by what they were and why", ["what", "reason"])
+DERAILED = Counter("duologue_talker_derailed", "Replies in which the talker lost its thread, by how", ["how"])
 STAGE_RESTARTS = Counter("duologue_stage_restarts", "Stage processes restarted", ["process"])
 MOVES = Counter("duologue_session_moves", "Sessions moved to another replica of a stage process", ["process"])

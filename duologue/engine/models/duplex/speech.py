@@ -1,65 +1,86 @@
-"""One reply in the duplex talker: units of speech in, one segment of its runner each, codes out."""
+"""One reply in a talker: units of speech in, one segment of its runner each, codes out.
+
+What differs from family to family comes by two protocols: how a unit is conditioned, and the figures of its codes.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
 import numpy as np
-from pydantic import Field
 
-from duologue.engine.messages import CodecFrames, Fence, ReplyText, TextSpan
-from duologue.engine.models.duplex import codec_layout, talker_layout
-from duologue.engine.models.duplex.conditioning import Conditioner
-from duologue.engine.models.duplex.config import DuplexConfig
+from duologue.engine.messages import CodecFrames, Conditioning, Fence, ReplyText, TextSpan
 from duologue.engine.models.duplex.speech_units import SpeechUnit, UnitSpans, speech_units
-from duologue.engine.runners.base import Finish, Piece, Sampling, Tokens
+from duologue.engine.runners.base import Finish, Piece, Sampling
 from duologue.engine.runners.sessions import Output, Sessions
-from duologue.metrics import DROPS
-from duologue.strict import Strict
+from duologue.engine.runners.window import WindowConfig
+from duologue.metrics import DERAILED, DROPS
+
+_log = logging.getLogger(__name__)
 
 MAX_WAITING_UNITS = 1024
 """Units of one reply that may wait to be said (17 minutes of 1 s units)."""
 
 
-class Voice(Strict):
-    """How codes are chosen; the defaults are MiniCPM-o 4.5's."""
+class Conditioner(Protocol):
+    """What makes the condition of a unit's codes."""
 
-    temperature: float = Field(default=0.8, ge=0)
-    top_k: int = Field(default=25, ge=0)
-    top_p: float = Field(default=0.85, gt=0, le=1)
-    repetition_penalty: float = Field(default=1.05, gt=0)
-    repetition_window: int = Field(default=16, ge=0)
-    """Codes back that the penalty covers."""
-    last_units: int = Field(default=4, gt=0)
-    """Units' codes that the last unit of a reply may take: what bounds a talker that does not find its end."""
+    def check(self, conditioning: Conditioning) -> None:
+        """Raise ``ValueError`` for tokens or states that are not this thinker's, or not as many of each."""
+
+    def by_words(self, text: str, start: int) -> Conditioning:
+        """What ``text``, from character ``start`` of its reply on, is conditioned on when its states are lost."""
+
+    def pieces(self, conditioning: Conditioning) -> Sequence[Piece]:
+        """What stands before the unit's codes; a unit may be without a token."""
 
 
-class Speech:
-    """What all replies share: the checkpoint's figures and the voice."""
+class Guard(Protocol):
+    """What watches one reply's codes."""
 
-    def __init__(self, config: DuplexConfig, voice: Voice) -> None:
-        self.voice = voice
-        self.frame_samples = codec_layout.frame_samples(config.codec)
-        self.unit_codes = config.codes_per_unit
-        self.last_codes = voice.last_units * config.codes_per_unit
-        self.unit_tokens = config.max_unit_tokens
-        self.eos = talker_layout.eos(config.codec)
-        self.audio_bos = talker_layout.audio_bos(config.codec)
+    def watch(self, codes: Sequence[int], *, words: bool) -> str | None:
+        """Take the next codes, of a unit with or without ``words``; says how the talker has lost its thread."""
+
+
+class Speech(Protocol):
+    """What all replies of a talker share. Codes are the runner's tokens, of ``frame_samples`` samples each."""
+
+    frame_samples: int
+    unit_codes: int
+    """Codes of a unit."""
+    last_codes: int
+    """Codes that the last unit of a reply may take: what bounds a talker that does not find its end."""
+    unit_tokens: int
+    """Tokens of text that one unit is conditioned on at most."""
+    resent_tokens: int
+    """As many where text comes again without the thinker's parting it."""
+    eos: int
+    """The token that ends speech."""
+    recent_codes: int
+    """How many of the last codes the rules of ``sampling`` want to know."""
+
+    @property
+    def window(self) -> WindowConfig:
+        """How a reply longer than the runner's sessions slides."""
 
     @property
     def window_room(self) -> int:
         """Positions that one unit, and the last one of a reply after it, take at most."""
-        return 2 * (self.unit_tokens + 1) + self.unit_codes + self.last_codes
 
-    def sampling(self, *, last: bool, codes: int, recent: Sequence[int], seed: int) -> Sampling:
-        """How ``codes`` codes at most are chosen; only in the last unit may they end before."""
-        voice = self.voice
-        return Sampling(
-            max_tokens=codes, stop=frozenset({self.eos}) if last else frozenset(), temperature=voice.temperature,
-            top_k=voice.top_k, top_p=voice.top_p, repetition_penalty=voice.repetition_penalty, recent=tuple(recent),
-            forbidden=(self.audio_bos,) if last else (self.eos, self.audio_bos), seed=seed)
+    def sampling(self, *, first: bool, last: bool, codes: int, recent: Sequence[int], of_unit: int,
+                 seed: int) -> Sampling:
+        """How a unit's next ``codes`` codes at most are chosen.
+
+        ``first`` and ``last`` say whether the reply begins or ends with the unit; of the ``recent`` codes the last
+        ``of_unit`` are the unit's own.
+        """
+
+    def guard(self) -> Guard | None:
+        """What is to watch a new reply; None when nothing is."""
 
 
 class Reply:
@@ -78,13 +99,22 @@ class Reply:
         self._unit: SpeechUnit | None = None
         """The unit that has been begun and not said to its end."""
         self._spans: UnitSpans | None = None
+        self._begin_code = 0
+        """The unit's first code, counted in the reply."""
         self._left = 0
-        """Codes it may still take."""
+        """Codes the unit may still take."""
         self._codes = 0
         """Codes of the reply so far."""
-        self._recent: deque[int] = deque(maxlen=speech.voice.repetition_window)
+        self._recent: deque[int] = deque(maxlen=speech.recent_codes)
+        self._answer: list[int] = []
+        """Codes of the segment that runs."""
+        self._entry = 0
+        """Its entry in the session's log."""
         self._segments = 0
         self._seq = 0
+        self._guard = speech.guard()
+        self._lost: str | None = None
+        """How the talker has lost its thread since the unit was begun."""
 
     @property
     def ready(self) -> bool:
@@ -103,11 +133,13 @@ class Reply:
         if message.start < self._next_char or self._whole:
             DROPS.labels(what="reply_text", reason="duplicate").inc()
             return
+        most = self._speech.unit_tokens
         if message.conditioning is not None:
             self._conditioner.check(message.conditioning)
         elif message.text:
+            most = self._speech.resent_tokens
             message = replace(message, conditioning=self._conditioner.by_words(message.text, message.start))
-        units = list(speech_units(message, self._speech.unit_tokens))
+        units = list(speech_units(message, most))
         if len(self._waiting) + len(units) > MAX_WAITING_UNITS:
             raise ValueError(f"more than {MAX_WAITING_UNITS} units of one reply wait to be said")
         self._next_char, self._whole = message.start + len(message.text), message.last
@@ -116,20 +148,27 @@ class Reply:
     def begin(self) -> CodecFrames | None:
         """Begin the next unit, or go on with one that was paused; returns the end of a reply that says nothing."""
         session, pieces = self._fence.session, list[Piece]()
+        speech, first = self._speech, not self._segments
+        if first:
+            self._sessions.open(session, ())
         if self._unit is None:
             self._unit = unit = self._waiting.popleft()
             if unit.conditioning is None and not self._codes:
                 return self._frames([], (), last=True)
-            self._spans = UnitSpans(unit, self._codes * self._speech.frame_samples,
-                                    self._speech.unit_codes * self._speech.frame_samples)
-            self._left = self._speech.last_codes if unit.last else self._speech.unit_codes
+            self._spans = UnitSpans(unit, self._codes * speech.frame_samples, speech.unit_codes * speech.frame_samples)
+            self._begin_code = self._codes
+            self._left = speech.last_codes if unit.last else speech.unit_codes
             if unit.conditioning is not None:
-                pieces = [self._conditioner.condition(unit.conditioning), Tokens((self._speech.audio_bos,))]
-        if not self._segments:
-            self._sessions.open(session, ())
-        self._sessions.append(session, pieces)
-        self._sessions.generate(session, self._speech.sampling(
-            last=self._unit.last, codes=self._left, recent=self._recent,
+                pieces = list(self._conditioner.pieces(unit.conditioning))
+            if self._lost is not None and pieces:
+                # What it makes of its past is what it lost its thread by.
+                self._sessions.forget(session, self._sessions.mark(session))
+                self._lost = None
+        self._entry = self._sessions.append(session, pieces)
+        self._answer = []
+        self._sessions.generate(session, speech.sampling(
+            first=not self._begin_code, last=self._unit.last, codes=self._left, recent=tuple(self._recent),
+            of_unit=self._codes - self._begin_code,
             # A reply that is said again, as a recorded one, is to sound the same.
             seed=self._fence.turn << 32 | self._segments))
         self._segments += 1
@@ -149,12 +188,32 @@ class Reply:
         self._codes += len(codes)
         self._left -= len(codes)
         self._recent.extend(codes)
+        self._answer += codes
+        self._watch(codes, unit)
         end = self._codes * self._speech.frame_samples
-        if output.finish not in (Finish.STOP, Finish.LENGTH):
+        over = output.finish in (Finish.STOP, Finish.LENGTH) or (
+            output.finish is Finish.INTERRUPTED and self._lost is not None and unit.last)
+        if not over:
             told = spans.spoken(end)
             return self._frames(codes, told, last=False) if codes or told else None
+        if output.finish is Finish.STOP and not unit.last:
+            # The end of one unit's speech is none of the reply's.
+            self._sessions.revise(self._fence.session, self._entry, self._answer)
         self._unit = None
         return self._frames(codes, (*spans.spoken(end), *spans.rest(end)), last=unit.last)
+
+    def _watch(self, codes: Sequence[int], unit: SpeechUnit) -> None:
+        """Notice a talker that has lost its thread: a last unit ends there, the next one begins without the past."""
+        if self._guard is None or self._lost is not None:
+            return
+        self._lost = self._guard.watch(codes, words=unit.last or bool(unit.text))
+        if self._lost is None:
+            return
+        DERAILED.labels(how=self._lost).inc()
+        _log.warning("session %s, turn %d: the talker has lost its thread (%s) after %d codes",
+                     self._fence.session, self._fence.turn, self._lost, self._codes)
+        if unit.last:
+            self.pause()
 
     def _frames(self, codes: Sequence[int], spans: tuple[TextSpan, ...], *, last: bool) -> CodecFrames:
         fence = Fence(self._fence.session, self._fence.epoch, self._fence.turn, self._seq)

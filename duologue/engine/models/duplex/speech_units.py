@@ -26,13 +26,18 @@ class SpeechUnit:
 
 
 def speech_units(message: ReplyText, most_tokens: int) -> Iterator[SpeechUnit]:
-    """The units of a piece of text, of ``most_tokens`` tokens at most; one without text if it only ends the reply."""
+    """The units of a piece of text, of ``most_tokens`` tokens at most; one without text if it only ends the reply.
+
+    A condition without a token is a unit too: the thinker has nothing to add yet, and the talker goes on for a unit.
+    """
     given = message.conditioning
-    count = 0 if given is None else len(given.tokens)
-    if given is None or count == 0:
+    if given is None:
         if message.last:
             yield SpeechUnit(None, message.start, "", last=True)
         return
+    count = len(given.tokens)
+    if not count:
+        yield SpeechUnit(given, message.start, message.text, message.last)
     start = message.start
     for first in range(0, count, most_tokens):
         behind = min(first + most_tokens, count)

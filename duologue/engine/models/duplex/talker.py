@@ -29,14 +29,15 @@ from duologue.engine.messages import (
 )
 from duologue.engine.models.duplex import talker_layout
 from duologue.engine.models.duplex.checkpoint import load
-from duologue.engine.models.duplex.conditioning import Conditioner
+from duologue.engine.models.duplex.conditioning import DuplexConditioner
 from duologue.engine.models.duplex.runner_options import RunnerOptions, open_runner
-from duologue.engine.models.duplex.speech import Reply, Speech, Voice
+from duologue.engine.models.duplex.speech import Conditioner, Reply, Speech
+from duologue.engine.models.duplex.voice import DuplexSpeech, Voice
 from duologue.engine.models.filing import Filing
 from duologue.engine.runners.base import Finish, Runner
 from duologue.engine.runners.log import Grammar
 from duologue.engine.runners.sessions import Sessions
-from duologue.engine.runners.window import Window, WindowConfig
+from duologue.engine.runners.window import Window
 from duologue.engine.stage import KvBudget
 
 
@@ -52,10 +53,13 @@ class Talker:
     def __init__(self, runner: Runner, conditioner: Conditioner, speech: Speech) -> None:
         """Raise ``ConfigError`` when the runner's sessions are too short to slide."""
         self._runner = runner
-        self._sessions = Sessions(runner, Grammar(terminators=True), WindowConfig())
+        try:
+            self._sessions = Sessions(runner, Grammar(terminators=True), speech.window)
+        except ValueError as error:
+            raise ConfigError(f"the talker: {error}: raise its runner's max_length") from None
         self._replies: Filing[ReplyText, Reply] = Filing(
             ReplyText, lambda message: Reply(message.fence, self._sessions, conditioner, speech))
-        low = Window(WindowConfig(), self._sessions.longest).low
+        low = Window(speech.window, self._sessions.longest).low
         if low < speech.window_room:
             raise ConfigError(f"the talker slides down to {low} of its session's {self._sessions.longest} positions; a "
                               f"unit and the end of a reply after it take {speech.window_room}: raise its runner's "
@@ -124,5 +128,6 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
     runner = open_runner("talker", checkpoint, wanted)
     device = wanted.torch.device if wanted.runner == "torch" else "cpu"
     beside = {name: tensor for name, tensor in checkpoint.tensors("talker", device) if name in talker_layout.TENSORS}
-    return Talker(runner, Conditioner(beside["emb_text.weight"], beside["projector.weight"], checkpoint.tokenizer),
-                  Speech(checkpoint.config, wanted.voice))
+    conditioner = DuplexConditioner(beside["emb_text.weight"], beside["projector.weight"], checkpoint.tokenizer,
+                                    talker_layout.audio_bos(checkpoint.config.codec))
+    return Talker(runner, conditioner, DuplexSpeech(checkpoint.config, wanted.voice))

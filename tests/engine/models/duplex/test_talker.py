@@ -31,10 +31,10 @@ from duologue.engine.messages import (
 )
 from duologue.engine.models.duplex import random, talker, talker_layout
 from duologue.engine.models.duplex.checkpoint import CheckpointOptions, load
-from duologue.engine.models.duplex.conditioning import Conditioner
+from duologue.engine.models.duplex.conditioning import DuplexConditioner
 from duologue.engine.models.duplex.config import CodecConfig, DuplexConfig, UnitTokens
-from duologue.engine.models.duplex.speech import Speech, Voice
 from duologue.engine.models.duplex.talker import Talker
+from duologue.engine.models.duplex.voice import DuplexSpeech, Voice
 from duologue.engine.runners.base import Capacity
 from duologue.metrics import DROPS
 from tests.engine.runners.fake_runner import FakeRunner, capacity
@@ -57,8 +57,9 @@ LETTERS = Tokenizer(models.BPE(vocab={letter: i for i, letter in enumerate(" abc
 def small(*sessions: str, limits: Capacity | None = None) -> tuple[Talker, FakeRunner]:
     runner = FakeRunner(limits or capacity(vocabulary=talker_layout.vocabulary(SMALL.codec)))
     generator = torch.Generator().manual_seed(1)
-    stage = Talker(runner, Conditioner(torch.randn(TEXT_VOCABULARY, 4, generator=generator),
-                                       torch.randn(4, HIDDEN, generator=generator), LETTERS), Speech(SMALL, VOICE))
+    conditioner = DuplexConditioner(torch.randn(TEXT_VOCABULARY, 4, generator=generator),
+                                    torch.randn(4, HIDDEN, generator=generator), LETTERS, BOS)
+    stage = Talker(runner, conditioner, DuplexSpeech(SMALL, VOICE))
     for session in sessions:
         stage.receive(Open(session, epoch=0, next_turn=0, next_unit=0))
     return stage, runner
