@@ -10,12 +10,14 @@ Each row is computed by itself, so its bits do not depend on how the stream was 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from duologue.engine.messages import INPUT_RATE, Pcm
 from duologue.engine.models.duplex.layout import MEL_BINS
+from duologue.engine.models.mel import filters
 from duologue.engine.runners.base import Embeddings
 
 WINDOW = INPUT_RATE * 25 // 1000
@@ -40,6 +42,14 @@ class Ear:
         spectrum = log_mel(samples).mean(axis=0, dtype=np.float32)
         row: NDArray[np.float32] = spectrum @ self._weight + self._bias
         return row
+
+    def hear(self, streams: Sequence[Hearing], units: Sequence[Pcm]) -> list[Embeddings]:
+        """Hear the next samples of each stream."""
+        return [stream.hear(pcm) for stream, pcm in zip(streams, units, strict=True)]
+
+    def stream(self) -> Hearing:
+        """Begin a session's stream."""
+        return Hearing(self)
 
 
 class Hearing:
@@ -75,28 +85,5 @@ def _hann() -> NDArray[np.float32]:
     return np.asarray(0.5 - 0.5 * np.cos(2 * np.pi * np.arange(WINDOW) / WINDOW), np.float32)
 
 
-def _filters() -> NDArray[np.float32]:
-    """Triangles on Slaney's mel scale, each of area 1: (frequencies, channels). Auditory Toolbox, TR 1998-010."""
-    frequencies = np.fft.rfftfreq(WINDOW, 1 / INPUT_RATE)
-    edges = _hertz(np.linspace(_mel(0.0), _mel(INPUT_RATE / 2), MEL_BINS + 2))
-    rise = (frequencies[:, None] - edges[None, :-2]) / np.diff(edges)[None, :-1]
-    fall = (edges[None, 2:] - frequencies[:, None]) / np.diff(edges)[None, 1:]
-    triangles = np.maximum(0, np.minimum(rise, fall))
-    return np.asarray(triangles * (2 / (edges[2:] - edges[:-2])), np.float32)
-
-
-_LINEAR_MEL = 15.0
-"""Slaney's scale is linear below 1 kHz, where it has 15 mels."""
-_LOG_STEP = np.log(6.4) / 27
-
-
-def _mel(hertz: float) -> float:
-    return float(hertz * 3 / 200 if hertz < 1000 else _LINEAR_MEL + np.log(hertz / 1000) / _LOG_STEP)
-
-
-def _hertz(mel: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.where(mel < _LINEAR_MEL, mel * 200 / 3, 1000 * np.exp(_LOG_STEP * (mel - _LINEAR_MEL)))
-
-
 _HANN = _hann()
-_FILTERS = _filters()
+_FILTERS = filters(INPUT_RATE, WINDOW, MEL_BINS, INPUT_RATE / 2)
