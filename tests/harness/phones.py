@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import ExitStack
 
 from duologue.agent.media.g711 import G711
 from duologue.agent.media.resample import Resampler
@@ -15,6 +16,7 @@ from duologue.agent.transports.sip.media.udp_ports import PortPair
 from duologue.agent.transports.sip.user_agent import UserAgent
 from duologue.engine import INPUT_RATE, Pcm
 from tests.agent.transports.peer import encoded
+from tests.harness.severed import Line, udp_relay
 
 HOST = "127.0.0.1"
 
@@ -32,18 +34,23 @@ class Phone:
 
     def __init__(self, codec: CodecName, payloads: Sequence[bytes]) -> None:
         self.got: list[RtpPacket] = []
-        self.ended: Ended | None = None
+        self.over = asyncio.Event()
         self._payloads = payloads
         self._ports = PortPair(HOST, (40_000, 49_999))
         self._negotiator = Negotiator(LocalMedia(HOST, self._ports.port, (codec,)))
         self._agreed: asyncio.Future[Agreement] = asyncio.get_running_loop().create_future()
+        self._network = ExitStack()
 
-    async def call(self, agent: UserAgent, target: str) -> None:
-        """Dial, and talk in a task of its own from the answer on."""
+    async def call(self, agent: UserAgent, target: str, line: Line | None = None) -> None:
+        """Dial, and talk in a task of its own from the answer on; the voice goes through ``line``, if there is one."""
         self._call = agent.dial(target, self._negotiator.offer(), self)
         agreement = await self._agreed
+        to = agreement.peer.address
+        assert to is not None
+        if line is not None:
+            to = self._network.enter_context(udp_relay(line, to))
         self._ports.open(self._take, lambda data, source: None)
-        self._talking = asyncio.ensure_future(self._talk(agreement))
+        self._talking = asyncio.ensure_future(self._talk(agreement, to))
 
     async def said_all(self) -> None:
         """Wait until the last payload has been sent."""
@@ -54,11 +61,11 @@ class Phone:
         self._talking.cancel()
         self._call.hang_up()
         self._ports.close()
+        self._network.close()
 
-    async def _talk(self, agreement: Agreement) -> None:
+    async def _talk(self, agreement: Agreement, to: Address) -> None:
         loop = asyncio.get_running_loop()
-        to, step, start = agreement.peer.address, agreement.codec.clock // 50, loop.time()
-        assert to is not None
+        step, start = agreement.codec.clock // 50, loop.time()
         for number, payload in enumerate(self._payloads):
             await asyncio.sleep(start + 0.02 * number - loop.time())
             self._ports.send(write_rtp(RtpPacket(agreement.send_type, number & 0xFFFF, number * step, 7, payload)), to)
@@ -79,7 +86,7 @@ class Phone:
 
     def on_ended(self, ended: Ended) -> None:
         """The call is over."""
-        self.ended = ended
+        self.over.set()
         if not self._agreed.done():
             self._agreed.set_exception(ConnectionError(f"the echo did not answer: {ended}"))
 
