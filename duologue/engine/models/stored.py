@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
@@ -12,7 +12,7 @@ import torch
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from safetensors import SafetensorError, safe_open
 
-from duologue.engine.config import ConfigError
+from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.strict import Strict
 
 _Config = TypeVar("_Config", bound=BaseModel)
@@ -35,6 +35,13 @@ class SourceOptions(Strict):
         if (self.checkpoint is None) != (self.load_format == "random"):
             raise ValueError("give either `checkpoint` or `load_format: random`")
         return self
+
+
+def sourced(options: Mapping[str, Any], pipeline: PipelineConfig) -> Mapping[str, Any]:
+    """A stage's ``options``, with the pipeline's checkpoint where they say nothing of where weights come from."""
+    if pipeline.model is None or {"checkpoint", "load_format"} & options.keys():
+        return options
+    return {**options, "checkpoint": pipeline.model}
 
 
 def json_object(file: Path, holder: str) -> dict[str, Any]:

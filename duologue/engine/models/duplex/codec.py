@@ -25,6 +25,7 @@ from duologue.engine.models.codec_stage import Chunk, CodecStage, Frames
 from duologue.engine.models.duplex import codec_layout
 from duologue.engine.models.duplex.checkpoint import CheckpointOptions, load
 from duologue.engine.models.duplex.config import CodecConfig
+from duologue.engine.models.stored import sourced
 
 _FULL_SCALE = 32767.0
 
@@ -116,7 +117,7 @@ def to_pcm(sound: torch.Tensor) -> NDArray[np.int16]:
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[None]:
     """The codec of a duplex pipeline; its options are :class:`CodecOptions`."""
     try:
-        wanted = CodecOptions.model_validate(options)
+        wanted = CodecOptions.model_validate(sourced(options, pipeline))
     except ValidationError as error:
         raise ConfigError(f"options of the duplex codec: {error}") from None
     checkpoint = load(wanted)

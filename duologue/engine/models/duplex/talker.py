@@ -34,6 +34,7 @@ from duologue.engine.models.duplex.runner_options import RunnerOptions, open_run
 from duologue.engine.models.duplex.speech import Conditioner, Reply, Speech
 from duologue.engine.models.duplex.voice import DuplexSpeech, Voice
 from duologue.engine.models.filing import Filing
+from duologue.engine.models.stored import sourced
 from duologue.engine.runners.base import Finish, Runner
 from duologue.engine.runners.log import Grammar
 from duologue.engine.runners.sessions import Sessions
@@ -118,7 +119,7 @@ class Talker:
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
     """The talker of a duplex pipeline; its options are :class:`TalkerOptions`."""
     try:
-        wanted = TalkerOptions.model_validate(options)
+        wanted = TalkerOptions.model_validate(sourced(options, pipeline))
     except ValidationError as error:
         raise ConfigError(f"options of the duplex talker: {error}") from None
     if not pipeline.conditions_talker:
