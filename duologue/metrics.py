@@ -10,6 +10,7 @@ REFUSALS = Counter("duologue_refusals", "Calls refused or queued, by reason", ["
 UNITS = Counter("duologue_units", "Units given to the thinker")
 CONCEALED_SAMPLES = Counter("duologue_concealed_samples", "Input samples made up by loss concealment (16 kHz)")
 DECISIONS = Counter("duologue_decisions", "Thinker decisions, by choice", ["choice"])
+UNANSWERED = Counter("duologue_unanswered", "Times a caller spoke and the thinker only listened for long after")
 UNIT_SECONDS = Histogram("duologue_unit_seconds", "Time from a unit's arrival at the thinker to its decision",
                          buckets=(0.001, 0.002, 0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28))
 TOOL_CALLS = Counter("duologue_tool_calls", "Tools called by the thinker")

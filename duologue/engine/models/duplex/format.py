@@ -10,13 +10,16 @@ there every answer in the sequence is well formed: what a model says after its o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from pydantic import Field
 from tokenizers import Tokenizer
 
+from duologue.engine.messages import INPUT_RATE
 from duologue.engine.models.duplex.config import DuplexConfig, UnitTokens
+from duologue.engine.models.duplex.family import Ask
+from duologue.engine.models.duplex.floor import Rule
 from duologue.engine.runners.base import Embeddings, Piece, Sampling, Tokens
 from duologue.engine.runners.log import Grammar
 from duologue.strict import Strict
@@ -33,7 +36,7 @@ class SamplingOptions(Strict):
     top_p: float = Field(default=0.8, gt=0, le=1)
     repetition_penalty: float = Field(default=1.05, gt=0)
     repetition_window: int = Field(default=512, ge=0)
-    """Text tokens back that the penalty covers."""
+    """Text tokens back that the penalty covers, of the session's answers."""
     seed: int = Field(default=0, ge=0)
     """With the same seed a unit of the same session is answered the same by the same runner."""
     force_listen_count: int = Field(default=0, ge=0)
@@ -78,22 +81,17 @@ class Answer:
                 self.places.append(len(self.sampled) - 1)
 
     @property
+    def lead(self) -> tuple[int, ...]:
+        """The tokens before its text."""
+        return (self.tokens.speak,)
+
+    @property
     def well_formed(self) -> tuple[int, ...]:
         """The answer as it stands in the sequence."""
         if not self.speaks:
             return (self.tokens.listen,)
         end = (self.tokens.turn_eos,) if self.ends else ()
         return (self.tokens.speak, *self.text, *end, self.tokens.chunk_eos)
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A unit in which a reply was spoken: tokens [``first``, ``behind``) of its text are in entry ``entry``."""
-
-    entry: int
-    """The unit's place in the session's sequence."""
-    first: int
-    behind: int
 
 
 class Format:
@@ -106,8 +104,16 @@ class Format:
         self._tokenizer.encode_special_tokens = True
         self._options = options
         self._budget = config.max_unit_tokens
+        self.unit_samples = INPUT_RATE * config.unit_ms // 1000
+        """Samples of a unit."""
         self.rows = config.unit_ms // config.row_ms
         """Rows of audio in a unit."""
+        self.force_listen = options.force_listen_count
+        """Units at the start of a session in which the thinker only listens."""
+        self.recent = options.repetition_window if options.repetition_penalty != 1 else 0
+        """Tokens that ``Ask.recent`` is to have at most."""
+        self.silent = (tokens.listen,)
+        """The answer of a unit in which nothing was said."""
         self.grammar = Grammar(
             terminators=True, tail=(tokens.unit_end,),
             unsaid=frozenset({tokens.listen, tokens.speak, tokens.turn_eos, tokens.chunk_eos}),
@@ -122,13 +128,13 @@ class Format:
         """The tokens of ``text``; what looks like a special token in it is text."""
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
-    def prefix(self, instructions: str) -> tuple[Piece, ...]:
-        """How a session begins."""
-        return self._block("system", self.encode(instructions or DEFAULT_INSTRUCTIONS))
+    def prefix(self, instructions: str, _voice: str = "") -> tuple[Piece, ...]:
+        """How a session begins; what it sounds like is none of the thinker's business."""
+        return self.block("system", self.encode(instructions or DEFAULT_INSTRUCTIONS))
 
-    def typed(self, text: Sequence[int]) -> tuple[Piece, ...]:
-        """Text tokens the caller typed, between two units."""
-        return self._block("user", text)
+    def block(self, role: str, text: Sequence[int]) -> tuple[Piece, ...]:
+        """Text tokens between two units, said by ``role``."""
+        return (Tokens((self._tokens.im_start, *self.encode(f"{role}\n"), *text, self._tokens.im_end)),)
 
     def unit(self, rows: Embeddings) -> tuple[Piece, ...]:
         """A unit of the caller's audio; raises ``ValueError`` unless it is whole."""
@@ -136,8 +142,8 @@ class Format:
             raise ValueError(f"a unit is {self.rows} rows of audio, not {len(rows)}")
         return (Tokens((self._tokens.unit,)), rows)
 
-    def answer(self) -> Answer:
-        """Begin to read an answer."""
+    def answer(self, *, open: bool = False) -> Answer:
+        """Begin to read an answer, which reads the same whether a reply is ``open`` or not."""
         return Answer(self._tokens)
 
     def begun(self, text: str, *, ends: bool) -> tuple[int, ...]:
@@ -147,39 +153,24 @@ class Format:
         """
         return (self._tokens.speak, *self.encode(text), *((self._tokens.turn_eos,) if ends else ()))
 
-    def sampling(self, unit: int, recent: Sequence[int], begun: Sequence[int] = ()) -> Sampling:
-        """How the answer to unit ``unit`` is chosen after the text tokens ``recent``; it begins with ``begun``."""
+    def sampling(self, ask: Ask) -> Sampling:
+        """How an answer is chosen."""
         tokens, options = self._tokens, self._options
-        first = () if begun else (tokens.listen,) if unit < options.force_listen_count \
-            else (tokens.listen, tokens.speak)
+        firsts = {Rule.FREE: (tokens.listen, tokens.speak), Rule.LISTEN: (tokens.listen,), Rule.SPEAK: (tokens.speak,)}
         bias = ((tokens.listen, options.listen_bias), (tokens.turn_eos, options.turn_eos_bias),
                 (tokens.chunk_eos, options.chunk_eos_bias))
         return Sampling(
-            max_tokens=max(self._budget - len(begun), 1), stop=frozenset({tokens.listen, tokens.chunk_eos}),
+            max_tokens=max(self._budget - len(ask.begun), 1), stop=frozenset({tokens.listen, tokens.chunk_eos}),
             temperature=options.temperature, top_k=options.top_k, top_p=options.top_p,
-            repetition_penalty=options.repetition_penalty, recent=tuple(recent),
-            forbidden=(tokens.unit, tokens.unit_end, tokens.im_start, tokens.im_end), first=first,
-            bias=tuple(each for each in bias if each[1]), at_budget=tokens.chunk_eos, seed=options.seed << 32 | unit)
+            repetition_penalty=options.repetition_penalty, recent=ask.recent,
+            forbidden=(tokens.unit, tokens.unit_end, tokens.im_start, tokens.im_end),
+            first=() if ask.begun else firsts[ask.rule], bias=tuple(each for each in bias if each[1]),
+            at_budget=tokens.chunk_eos, seed=options.seed << 32 | ask.unit)
 
-    @property
-    def recent(self) -> int:
-        """Text tokens that ``sampling`` is to be given."""
-        return self._options.repetition_window if self._options.repetition_penalty != 1 else 0
+    def counted(self, answer: Sequence[int]) -> Sequence[int]:
+        """Those of an answer's tokens that count for the repetition penalty: its text."""
+        return [token for token in answer if token not in self.grammar.unsaid]
 
-    def cut(self, reply: Sequence[Spoken], text: Sequence[int], ends: Sequence[int], heard: int) \
-            -> Iterator[tuple[int, tuple[int, ...]]]:
-        """The answers that change, by entry, when of a reply only its first ``heard`` characters were heard.
-
-        ``text`` are its tokens, which end at the characters ``ends``. Tokens beyond what was heard go, the last unit
-        with text that was heard ends the reply, and those after it listen.
-        """
-        tokens = self._tokens
-        kept = [tuple(text[i] for i in range(unit.first, unit.behind) if ends[i] <= heard) for unit in reply]
-        last = max((i for i, words in enumerate(kept) if words), default=-1)
-        if last >= 0:
-            yield reply[last].entry, (tokens.speak, *kept[last], tokens.turn_eos, tokens.chunk_eos)
-        for unit in reply[last + 1:]:
-            yield unit.entry, (tokens.listen,)
-
-    def _block(self, role: str, text: Sequence[int]) -> tuple[Piece, ...]:
-        return (Tokens((self._tokens.im_start, *self.encode(f"{role}\n"), *text, self._tokens.im_end)),)
+    def ended(self, lead: Sequence[int], text: Sequence[int]) -> tuple[int, ...]:
+        """The answer that says ``text`` and ends its reply."""
+        return (*lead, *text, self._tokens.turn_eos, self._tokens.chunk_eos)

@@ -1,4 +1,4 @@
-"""One session of the duplex thinker: units in, one decision each, replies in pieces of a unit's text.
+"""One session of a duplex thinker, of whatever family: units in, one decision each, replies in pieces of a unit's text.
 
 One unit is answered at a time; what comes meanwhile waits. Only an interruption does not: it stops the answer in
 progress. It is taken into account once that has ended, so that an answer is in the sequence before it is cut.
@@ -9,6 +9,7 @@ between them at its place, so that the sequence is the one it was, slides of the
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,31 +20,36 @@ from duologue.engine.messages import (
     AppendUnit,
     CallerText,
     Choice,
-    Conditioning,
     Decided,
     Decision,
-    Fence,
     Inject,
     Instructions,
     Interrupt,
     Item,
     Open,
-    ReplyText,
+    Pcm,
+    Respond,
     StageOutput,
     ToolResult,
     Tools,
     Unit,
 )
-from duologue.engine.models.duplex.ear import Ear, Hearing
-from duologue.engine.models.duplex.format import Answer, Format, Spoken
+from duologue.engine.models.duplex.family import Answer, Ask, Ear, Format, Hearing
+from duologue.engine.models.duplex.floor import Floor, FloorOptions, Rule
 from duologue.engine.models.duplex.past import Past
+from duologue.engine.models.duplex.replies import Reply
 from duologue.engine.models.duplex.words import Text, Words
 from duologue.engine.runners.base import Embeddings, Rows
 from duologue.engine.runners.sessions import Output, Sessions
-from duologue.metrics import DROPS
+from duologue.metrics import DROPS, UNANSWERED
+
+_log = logging.getLogger(__name__)
 
 REPLIES_KEPT = 32
 """Replies that can still be cut, as many as the hub keeps."""
+
+Message = AppendUnit | Inject | Respond
+"""What waits for its turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,34 +60,7 @@ class Model:
     words: Words
     ear: Ear
     max_typed_tokens: int
-
-
-@dataclass(slots=True)
-class _Reply:
-    number: int
-    epoch: int
-    text: Text
-    spoken: list[Spoken] = field(default_factory=list)
-    rows: list[Rows] = field(default_factory=list)
-    """Hidden states of the tokens that have not been told."""
-    told: int = 0
-    """Tokens that have been told."""
-    start: int = 0
-    """Where in the text what has not been told begins."""
-    seq: int = 0
-    over: bool = False
-    """Whether its end has been told, or it has failed."""
-
-    @property
-    def known(self) -> bool:
-        """Whether anybody has been told of it."""
-        return self.start > 0
-
-    def pass_over(self) -> None:
-        """Take the tokens before ``start`` for told, as they were in the session's life before."""
-        while self.told < self.text.whole and self.text.ends[self.told] <= self.start:
-            self.told += 1
-            del self.rows[:1]
+    floor: FloorOptions
 
 
 @dataclass(slots=True)
@@ -90,10 +69,9 @@ class _Asked:
 
     unit: Unit
     filed: float
+    ask: Ask
     entry: int
     answer: Answer
-    begun: int
-    """Tokens of the answer that were there before."""
     rows: dict[int, Rows] = field(default_factory=dict)
     """Hidden states by the token they are of."""
 
@@ -105,31 +83,40 @@ class Mind:
         self._session = opening.session
         self._model = model
         self._sessions = sessions
-        self._hearing = Hearing(model.ear)
+        self._voice = opening.voice
+        self._hearing: Hearing = model.ear.stream()
         self._nothing = np.zeros(model.ear.hidden_size, np.float32)
         """The state of a token whose own is not known any more."""
         self._epoch = 0
-        self._inbox: deque[tuple[float, AppendUnit | Inject]] = deque()
+        self._inbox: deque[tuple[float, Message]] = deque()
         self._interrupts: deque[Interrupt] = deque()
         self._stopped = False
         """Whether the answer in progress has been told to end."""
+        self._unheard: tuple[Unit, float] | None = None
+        """The unit that is to be answered next, and when it came."""
         self._asked: _Asked | None = None
-        self._replies: dict[int, _Reply] = {}
-        self._reply: _Reply | None = None
+        self._replies: dict[int, Reply] = {}
+        self._reply: Reply | None = None
         """The reply that is open: its text is not whole."""
         self._begun: tuple[int, ...] = ()
         """What the next answer begins with."""
+        self._floor = Floor(model.floor, model.format.force_listen, auto=opening.auto_respond)
+        self._recent: deque[int] = deque(maxlen=model.format.recent)
+        """Tokens that count for the repetition penalty."""
         self._past = Past(opening)
         self._lives = False
         """Whether the past has been put back."""
         self._lost = 0
         """Entries in the sequence whose audio is gone are before this one."""
         self._next_turn = max(opening.next_turn, self._past.next_turn)
-        sessions.open(opening.session, model.format.prefix(opening.instructions))
+        self._refuses_tools = False
+        """Whether it has been logged that this model calls none."""
+        self._refuse(Tools(opening.tools))
+        sessions.open(opening.session, model.format.prefix(opening.instructions, opening.voice))
 
     # --- messages -------------------------------------------------------------------------------------------
 
-    def receive(self, message: AppendUnit | Inject | Interrupt, now: float) -> None:
+    def receive(self, message: Message | Interrupt, now: float) -> None:
         """File a message at ``now``, in seconds."""
         if isinstance(message, Interrupt):
             self._interrupts.append(message)
@@ -144,7 +131,7 @@ class Mind:
         return bool(self._interrupts or self._inbox)
 
     def advance(self, late: Callable[[], bool]) -> None:
-        """Do everything up to the next answer that has to be waited for; of what is put back a part, when it is late.
+        """Do everything up to the next unit that is to be heard; of what is put back a part, when it is late.
 
         Raises ``ValueError`` for a unit that is not whole.
         """
@@ -156,32 +143,49 @@ class Mind:
         while self._inbox and isinstance(message := self._inbox[0][1], AppendUnit) \
                 and message.unit.index < self._past.decided:
             self._inbox.popleft()
-            self._put_back(message.unit)
+            self._put_back(self._whole(message.unit))
             if late():
                 return
         while self._interrupts:
             self._live()
             self._interrupt(self._interrupts.popleft())
-        while self._inbox and self._asked is None:
+        while self._inbox and self._unheard is None:
             filed, message = self._inbox.popleft()
             self._live()
-            if isinstance(message, Inject):
-                self._type(*self._past.typed(None))
-                self._inject(message.item)
-            else:
-                self._type(*self._past.typed(message.unit.index))
-                self._ask(message.unit, filed)
+            match message:
+                case AppendUnit():
+                    self._type("user", *self._past.typed(message.unit.index))
+                    self._unheard = self._whole(message.unit), filed
+                case Inject():
+                    self._type("user", *self._past.typed(None))
+                    self._inject(message.item)
+                case Respond():
+                    self._respond(message)
+
+    @property
+    def unheard(self) -> tuple[Hearing, Pcm] | None:
+        """The session's stream, and the unit it is to hear before ``ask``; None when there is none."""
+        return None if self._unheard is None else (self._hearing, self._unheard[0].pcm)
+
+    def _whole(self, unit: Unit) -> Unit:
+        if len(unit.pcm) != self._model.format.unit_samples:
+            raise ValueError(f"a unit is {self._model.format.unit_samples} samples, but unit {unit.index} has "
+                             f"{len(unit.pcm)}")
+        return unit
 
     # --- answers --------------------------------------------------------------------------------------------
 
-    def _ask(self, unit: Unit, filed: float) -> None:
-        form, begun = self._model.format, self._begun
+    def ask(self, heard: Embeddings) -> None:
+        """Ask for the answer to the unit that is unheard, whose rows these are."""
+        assert self._unheard is not None
+        (unit, filed), self._unheard = self._unheard, None
+        form, reply = self._model.format, self._reply is not None
+        ask = Ask(unit.index, self._floor.rule(unit.index, open=reply), reply, tuple(self._recent), self._begun)
         self._begun = ()
-        entry = self._sessions.append(self._session, form.unit(self._hearing.hear(unit.pcm)))
-        recent = self._sessions.said(self._session, form.recent)
-        self._sessions.generate(self._session, form.sampling(unit.index, recent, begun), "generated", begun)
-        self._asked = _Asked(unit, filed, entry, form.answer(), len(begun))
-        self._asked.answer.take(begun)
+        entry = self._sessions.append(self._session, form.unit(heard))
+        self._sessions.generate(self._session, form.sampling(ask), "generated", ask.begun)
+        self._asked = _Asked(unit, filed, ask, entry, form.answer(open=reply))
+        self._asked.answer.take(ask.begun)
 
     def take(self, output: Output, now: float) -> list[StageOutput]:
         """Take what came of the answer; once it is whole returns the text told with it, then the decision."""
@@ -190,90 +194,94 @@ class Mind:
         answer = asked.answer
         answer.take(output.tokens)
         for i, row in enumerate(output.rows if output.rows is not None else ()):
-            asked.rows[asked.begun + output.first_row + i] = row
+            asked.rows[len(asked.ask.begun) + output.first_row + i] = row
         if output.finish is None:
             return []
         self._asked, self._stopped = None, False
-        if answer.well_formed != tuple(answer.sampled):
-            self._sessions.revise(self._session, asked.entry, answer.well_formed)
+        tokens = answer.well_formed
+        if tokens != tuple(answer.sampled):
+            self._sessions.revise(self._session, asked.entry, tokens)
         reply = self._note(asked.entry, answer, self._next_turn, self._epoch, asked.rows)
-        if reply is not None and asked.begun:
+        if reply is not None and asked.ask.begun:
             reply.pass_over()
+        self._count(asked.ask.rule, tokens)
         # What an interruption has made void already is not told.
-        told = self._tell(reply) if reply is not None and not self._interrupts else None
+        told = reply.tell(self._session, self._epoch, last=reply is not self._reply) \
+            if reply is not None and not self._interrupts else None
         known = reply is not None and reply.known
-        yields = answer.listens and known
+        speaks = answer.speaks and known
+        if self._floor.answered(asked.unit, speaks=speaks):
+            UNANSWERED.inc()
+            _log.warning("session %s: the caller spoke, and the thinker has only listened for %d units since",
+                         self._session, self._model.floor.unanswered_units)
         decision = Decision(
             self._session, self._epoch, reply.number if reply else max(self._next_turn - 1, 0), asked.unit.index,
-            Choice.SPEAK if answer.speaks and known else Choice.LISTEN, yields, now - asked.filed,
-            answer.well_formed)
+            Choice.SPEAK if speaks else Choice.LISTEN, answer.listens and known, now - asked.filed, tokens)
         return [decision] if told is None else [told, decision]
 
-    def _note(self, entry: int, answer: Answer, next_turn: int, epoch: int, rows: Mapping[int, Rows]) -> _Reply | None:
+    def _note(self, entry: int, answer: Answer, next_turn: int, epoch: int, rows: Mapping[int, Rows]) -> Reply | None:
         """Note an answer that adds to the open reply, or begins one; returns the reply it is about, if any."""
         reply = self._reply
         if answer.speaks:
             if reply is None:
                 reply = self._begin(next_turn, epoch)
-            first = len(reply.text.tokens)
-            for token in answer.text:
-                reply.text.add(token)
-            reply.spoken.append(Spoken(entry, first, len(reply.text.tokens)))
-            reply.rows += [rows.get(place, self._nothing) for place in answer.places]
+            reply.add(entry, answer, rows, self._nothing)
         if reply is not None and (answer.ends or answer.listens):
             reply.text.end()
             self._reply = None
         return reply
 
-    def _begin(self, number: int, epoch: int) -> _Reply:
-        self._reply = self._replies[number] = _Reply(number, epoch, Text(self._model.words))
+    def _begin(self, number: int, epoch: int) -> Reply:
+        self._reply = self._replies[number] = Reply(number, epoch, Text(self._model.words))
         self._next_turn = max(self._next_turn, number + 1)
         if len(self._replies) > REPLIES_KEPT:
             del self._replies[min(self._replies)]
         return self._reply
 
-    def _tell(self, reply: _Reply) -> ReplyText | None:
-        """Tell what of the reply's text is new, or that it is whole. One without a word is told to nobody."""
-        if reply.over:
-            return None
-        text, first, behind = reply.text, reply.told, reply.text.whole
-        last = reply is not self._reply
-        end = text.ends[behind - 1] if behind else 0
-        if end == reply.start and not (last and reply.known):
-            return None
-        count = behind - first
-        conditioning = Conditioning(
-            np.array(text.tokens[first:behind], np.int32), np.stack(reply.rows[:count]),
-            np.array(text.ends[first:behind], np.int32)) if count else None
-        message = ReplyText(Fence(self._session, self._epoch, reply.number, reply.seq), reply.start,
-                            text.text[reply.start:end], last, conditioning=conditioning)
-        del reply.rows[:count]
-        reply.told, reply.start, reply.seq, reply.over = behind, end, reply.seq + 1, last
-        return message
+    def _count(self, rule: Rule, tokens: tuple[int, ...]) -> None:
+        if rule is not Rule.LISTEN:
+            self._recent.extend(self._model.format.counted(tokens))
 
     # --- what comes between two units -----------------------------------------------------------------------
 
-    def _type(self, *texts: str) -> None:
+    def _type(self, role: str, *texts: str) -> None:
         most = self._model.max_typed_tokens
         for text in texts:
             tokens = self._model.format.encode(text)
             DROPS.labels(what="typed_token", reason="too_long").inc(max(len(tokens) - most, 0))
-            self._sessions.append(self._session, self._model.format.typed(tokens[:most]))
+            self._sessions.append(self._session, self._model.format.block(role, tokens[:most]))
 
     def _inject(self, item: Item) -> None:
         match item:
             case CallerText():
-                self._type(item.text)
+                self._type("user", item.text)
             case ToolResult():
-                self._type(item.output)
+                self._type("tool", item.output)
             case Instructions():
-                # What the session is opened again with: its sequence must be the same then.
-                self._sessions.begin_with(self._session, self._model.format.prefix(item.text))
+                # A session is opened again with its present instructions: its sequence must be the same then.
+                self._sessions.begin_with(self._session, self._model.format.prefix(item.text, self._voice))
             case Tools():
-                DROPS.labels(what="tool", reason="unsupported").inc(len(item.tools))
+                self._refuse(item)
+
+    def _refuse(self, item: Tools) -> None:
+        if not item.tools:
+            return
+        DROPS.labels(what="tool", reason="not_callable").inc(len(item.tools))
+        if not self._refuses_tools:
+            _log.warning("session %s has tools, but this model calls none", self._session)
+        self._refuses_tools = True
+
+    def _respond(self, message: Respond) -> None:
+        if message.epoch < self._epoch:
+            DROPS.labels(what="message", reason="stale").inc()
+            return
+        if message.instructions:
+            self._type("system", message.instructions)
+        self._floor.respond()
 
     def _interrupt(self, message: Interrupt) -> None:
         cut = {} if message.turn is None else {message.turn: message.heard}
+        self._floor.cancel()
         self._raise_epoch(message.epoch, cut, lambda turn: turn <= message.last_turn)
 
     def _raise_epoch(self, epoch: int, cut: Mapping[int, str], known: Callable[[int], bool]) -> None:
@@ -289,11 +297,10 @@ class Mind:
                 # It is without a word so far; or it has failed further on, and nobody waits for more of it.
                 self._cut(reply, len(reply.text.text))
 
-    def _cut(self, reply: _Reply, heard: int) -> None:
-        reply.text.end()
+    def _cut(self, reply: Reply, heard: int) -> None:
         if reply is self._reply:
             self._reply = None
-        for entry, tokens in self._model.format.cut(reply.spoken, reply.text.tokens, reply.text.ends, heard):
+        for entry, tokens in reply.cut(self._model.format, heard):
             self._sessions.revise(self._session, entry, tokens)
 
     # --- opened again ---------------------------------------------------------------------------------------
@@ -316,12 +323,14 @@ class Mind:
     def _put(self, output: Decided, heard: Embeddings) -> None:
         for epoch, cut in self._past.epochs(output.epoch):
             self._raise_epoch(epoch, cut, self._past.known)
-        self._type(*self._past.typed(output.unit))
+        self._type("user", *self._past.typed(output.unit))
         form = self._model.format
         entry = self._sessions.record(self._session, form.unit(heard), output.tokens,
                                       max(form.room, len(output.tokens)))
-        answer = form.answer()
+        opened = self._reply is not None
+        answer = form.answer(open=opened)
         answer.take(output.tokens)
+        self._count(self._floor.rule(output.unit, open=opened), output.tokens)
         self._note(entry, answer, output.turn, output.epoch, {})
 
     def _live(self) -> None:

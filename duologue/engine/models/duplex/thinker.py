@@ -20,12 +20,14 @@ from duologue.engine.messages import (
     Inject,
     Interrupt,
     Open,
+    Respond,
     SessionFailed,
     StageInput,
     StageOutput,
 )
 from duologue.engine.models.duplex.checkpoint import load
 from duologue.engine.models.duplex.ear import Ear
+from duologue.engine.models.duplex.floor import FloorOptions
 from duologue.engine.models.duplex.format import Format, SamplingOptions
 from duologue.engine.models.duplex.mind import Mind, Model
 from duologue.engine.models.duplex.runner_options import RunnerOptions, open_runner
@@ -34,6 +36,7 @@ from duologue.engine.runners.base import Finish, Runner
 from duologue.engine.runners.sessions import Sessions
 from duologue.engine.runners.window import WindowConfig
 from duologue.engine.stage import KvBudget
+from duologue.strict import Strict
 
 _log = logging.getLogger(__name__)
 
@@ -41,14 +44,20 @@ _SLICE_S = 0.02
 """Time for which a step puts back units of sessions that are opened again; the rest is for the next one."""
 
 
-class ThinkerOptions(RunnerOptions):
-    """Options of the duplex thinker."""
+class SessionOptions(Strict):
+    """What a thinker's sessions may take, of whatever family."""
 
-    sampling: SamplingOptions = SamplingOptions()
     window: WindowConfig | None = WindowConfig()
     """When a session that grows too long lets its oldest units go; null for one that fails then."""
     max_typed_tokens: int = Field(default=512, gt=0)
     """Of a text the caller types no more is read."""
+    floor: FloorOptions = FloorOptions()
+
+
+class ThinkerOptions(RunnerOptions, SessionOptions):
+    """Options of the duplex thinker."""
+
+    sampling: SamplingOptions = SamplingOptions()
 
 
 class Thinker:
@@ -88,7 +97,7 @@ class Thinker:
                 self._minds[message.session] = Mind(message, self._model, self._sessions)
             case Close():
                 self._drop(message.session)
-            case AppendUnit() | Inject() | Interrupt():
+            case AppendUnit() | Inject() | Respond() | Interrupt():
                 if (mind := self._minds.get(message.session)) is not None:
                     mind.receive(message, time.perf_counter())
             case _:
@@ -114,6 +123,11 @@ class Thinker:
                 outputs.append(self._fail(session, f"{type(error).__name__}: {error}"))
             if late():
                 break
+        unheard = [(mind, *unit) for mind in self._minds.values() if (unit := mind.unheard) is not None]
+        if unheard:
+            minds, streams, pcms = zip(*unheard, strict=True)
+            for mind, heard in zip(minds, self._model.ear.hear(streams, pcms), strict=True):
+                mind.ask(heard)
         for output in self._sessions.step():
             if output.finish is Finish.FAILED:
                 outputs.append(self._fail(output.session, output.detail))
@@ -147,5 +161,6 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
     ear = {name: tensor.float().numpy() for name, tensor in checkpoint.tensors("ear")}
     runner = open_runner("thinker", checkpoint, wanted)
     model = Model(Format(config, checkpoint.tokenizer, wanted.sampling), Words(checkpoint.tokenizer),
-                  Ear(ear["proj.weight"], ear["proj.bias"], config.row_ms), wanted.max_typed_tokens)
+                  Ear(ear["proj.weight"], ear["proj.bias"], config.row_ms), wanted.max_typed_tokens,
+                  wanted.floor)
     return Thinker(runner, model, wanted.window)

@@ -10,6 +10,7 @@ import numpy as np
 from duologue.engine import PipelineConfig
 from duologue.engine.models.duplex import random
 from duologue.engine.models.duplex.ear import Ear
+from duologue.engine.models.duplex.floor import FloorOptions
 from duologue.engine.models.duplex.format import Format, SamplingOptions
 from duologue.engine.models.duplex.mind import Model
 from duologue.engine.models.duplex.thinker import Thinker
@@ -32,7 +33,8 @@ class FakeThinker(Thinker):
         ear = Ear(made.normal(size=(4, 80)).astype(np.float32), made.normal(size=4).astype(np.float32), CONFIG.row_ms)
         sampling = SamplingOptions.model_validate({**TALKATIVE, **options.get("sampling", {})})
         window = options.get("window")
-        super().__init__(runner, Model(Format(CONFIG, random.tokenizer(SHAPE), sampling), Words(TOKENIZER), ear, 64),
+        super().__init__(runner, Model(Format(CONFIG, random.tokenizer(SHAPE), sampling), Words(TOKENIZER), ear, 64,
+                                       FloorOptions.model_validate(options.get("floor", {}))),
                          WindowConfig.model_validate(window) if window else None)
         self.runner = runner
         self.sessions = self._sessions
