@@ -105,6 +105,7 @@ def _taught(name: str, tensor: torch.Tensor, shape: Shape) -> None:
     likely = _SPREAD * sqrt(2 * log(vocabulary))
     if name == "model.embed_tokens.weight":
         tensor[:, _FLAG] = flag
+        tensor[tokens.turn_eos, _FLAG] = 3 * flag
     elif name == "audio_projection_layer.linear2.weight":
         tensor[_FLAG] = 0
     elif name == "audio_projection_layer.linear2.bias":
@@ -113,10 +114,10 @@ def _taught(name: str, tensor: torch.Tensor, shape: Shape) -> None:
         tensor[_FLAG] = 0
     elif name == "lm_head.weight":
         tensor[:, _FLAG] = 0
-        for token, likelihood in ((tokens.listen, -1.0), (tokens.chunk_eos, 0.6), (tokens.turn_eos, 0.6)):
+        for token, likelihood in ((tokens.listen, -1.0), (tokens.chunk_eos, 0.9), (tokens.turn_eos, 0.6)):
             tensor[token, _FLAG] = likelihood * likely / flag
     elif name == "head_code.0.parametrizations.weight.original0":
-        tensor[shape.config.tts.eos] *= 1.5
+        tensor[shape.config.tts.eos] *= 2
 
 
 def tokenizer(shape: Shape) -> Tokenizer:
