@@ -15,11 +15,25 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from duologue import metrics
+from duologue.agent.awaited import Awaited, Late
+from duologue.agent.client import Client
 from duologue.agent.config import ConversationConfig
-from duologue.agent.conversation import (
+from duologue.agent.conversation import Conversation
+from duologue.agent.latencies import Latencies
+from duologue.agent.logs import EventLog
+from duologue.agent.media.activity import Hint, Offset, Onset, Probability, VoiceEvent
+from duologue.agent.media.playout import Playout, Pulled
+from duologue.agent.media.units import Unitizer
+from duologue.agent.realtime import events as ev
+from duologue.agent.realtime.formats import AudioFormat
+from duologue.agent.realtime.projection import Projection
+from duologue.agent.realtime.replies import Status
+from duologue.agent.realtime.session import SessionObject
+from duologue.agent.transports.base import FRAME_MS, Speak, Telephone, Transport
+from duologue.agent.turn_events import (
     Announce,
     CancelAsked,
-    Conversation,
+    Cause,
     Duck,
     End,
     Event,
@@ -28,6 +42,7 @@ from duologue.agent.conversation import (
     Pause,
     PlayFinished,
     PlayStarted,
+    RanLong,
     ReplyClosed,
     ReplyOpened,
     Resume,
@@ -36,27 +51,21 @@ from duologue.agent.conversation import (
     Tick,
     Unduck,
 )
-from duologue.agent.logs import EventLog
-from duologue.agent.media.activity import Offset, Onset, Probability, VoiceEvent
-from duologue.agent.media.playout import Playout
-from duologue.agent.media.units import Unitizer
-from duologue.agent.realtime import events as ev
-from duologue.agent.realtime.parse import BadEventError, parse
-from duologue.agent.realtime.projection import Projection, Status
-from duologue.agent.transports.base import FRAME_MS, Telephone, Transport
 from duologue.engine import (
     INPUT_RATE,
-    CallerText,
+    Brief,
     CallerWords,
     Choice,
     Decision,
     EngineEvent,
     Health,
+    Item,
     Overrun,
     Pcm,
     PipelineConfig,
     ReplyAudio,
     ReplyText,
+    ToolCall,
     TurnEnd,
     TurnStatus,
     Unit,
@@ -71,6 +80,9 @@ and back through the microphone (a browser's jitter buffer alone holds 25-60 ms)
 
 _STATUS: dict[TurnStatus, Status] = {TurnStatus.DONE: "completed", TurnStatus.INTERRUPTED: "cancelled",
                                      TurnStatus.FAILED: "failed"}
+_REASON: dict[Cause, ev.CutReason] = {Cause.SPEECH: "turn_detected", Cause.CLIENT: "client_cancelled",
+                                      Cause.LENGTH: "max_output_tokens"}
+_NO_TURN = -1
 
 
 @dataclass(slots=True)
@@ -98,8 +110,14 @@ class Session(Protocol):
     def append(self, unit: Unit) -> None:
         """Give the next unit."""
 
-    def inject(self, item: CallerText) -> None:
-        """Give text between two units."""
+    def reopen(self, brief: Brief) -> None:
+        """Begin again with another brief; ``ValueError`` once anything was given."""
+
+    def inject(self, item: Item) -> None:
+        """Give an item between two units."""
+
+    def respond(self, instructions: str = "") -> None:
+        """Turn mode: ask for a reply."""
 
     def interrupt(self, turn: int, heard_samples: int) -> str:
         """Cut a reply; returns the text that was heard."""
@@ -117,7 +135,10 @@ class Call:
     def __init__(self, call_id: str, session: Session, pipeline: PipelineConfig, config: ConversationConfig,
                  ear: Ear, *, wishes: Mapping[str, Any] | None = None,
                  on_end: Callable[[Call], None] = lambda _call: None) -> None:
-        """``wishes`` is the client's own session object, ``on_end`` is called once when all is given back."""
+        """``wishes`` is the client's own session object, ``on_end`` is called once when all is given back.
+
+        Raises ``BadSessionError`` for wishes that make no session.
+        """
         self.call_id = call_id
         self.tally = Tally()
         self.outcome = ""
@@ -130,15 +151,19 @@ class Call:
         self._ear = ear
         self._unitizer = Unitizer(pipeline.unit_samples)
         self._playout = Playout(pipeline.output_rate)
-        self._projection = Projection(pipeline.name, self._emit)
-        self._projection.configure(wishes or {})
+        self._projection = Projection(SessionObject(pipeline.name).merged(wishes or {}), self._emit)
+        self._awaited = Awaited()
+        self._client = Client(self, session, self._projection, self._awaited)
+        self._latencies = Latencies()
         self._events_sent = 0
         self._now = 0
+        self._ahead = 0
+        """Samples of the reply that were given and cannot have been played yet."""
+        self._silence_due = 0
         self._audible_until = 0
         self._speech_of_unit: dict[int, float] = {}
+        self._newest_turn = _NO_TURN
         self._voiced: set[int] = set()
-        self._awaiting_reply_since: int | None = None
-        self._stop_ms = 0
         self._closed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -206,9 +231,29 @@ class Call:
         """Sample rate of the reply, in Hz."""
         return self._pipeline.output_rate
 
-    def connected(self) -> None:
+    @property
+    def formats(self) -> tuple[AudioFormat, AudioFormat]:
+        """How the client's audio is coded, in and out."""
+        return self._projection.session.input_format, self._projection.session.output_format
+
+    @property
+    def sounding(self) -> bool:
+        """Whether the next 20 ms hold any of a reply."""
+        return self._playout.sounding
+
+    @property
+    def silence_due(self) -> int:
+        """Samples of silence that are to be fed at once."""
+        return self._silence_due
+
+    @property
+    def awaits_time(self) -> bool:
+        """Whether a reply is awaited or being written."""
+        return self._awaited.anything
+
+    def connected(self, *, voice_in_events: bool = False) -> None:
         """Media and control channel are up."""
-        self._projection.opened()
+        self._projection.opened(voice_in_events=voice_in_events)
 
     def gone(self, reason: str) -> None:
         """The caller hung up or was lost."""
@@ -218,23 +263,32 @@ class Call:
         """Take the caller's next samples (16 kHz)."""
         if self._conversation.state is State.ENDED:
             return
+        wishes = self._projection.session.wishes
         audible = len(pcm) if self._now < self._audible_until else 0
         self._now += len(pcm)
+        self._silence_due = max(0, self._silence_due - len(pcm))
         self.tally.concealed_ms += concealed // _PER_MS
         metrics.CONCEALED_SAMPLES.inc(concealed)
+        if not wishes.detects:
+            self._projection.audio_comes((self._now - len(pcm)) // _PER_MS)
         for heard in self._ear.push(pcm):
             if isinstance(heard, Probability):
                 self._unitizer.note_speech(heard.value, heard.upto)
-                continue
-            self._handle(heard)
-            if isinstance(heard, Onset):
-                self._projection.speech_started(heard.at // _PER_MS)
-            elif isinstance(heard, Offset):
-                self._projection.speech_stopped(heard.at // _PER_MS)
-                if self._conversation.state is State.LISTENING:
-                    self._awaiting_reply_since = heard.at
+            elif wishes.detects:
+                self._on_voice(heard, interruptible=wishes.interruptible)
         for unit in self._unitizer.push(pcm, concealed, audible):
             self._submit(unit)
+
+    def _on_voice(self, heard: Hint | Onset | Offset, *, interruptible: bool) -> None:
+        if interruptible:
+            self._handle(heard)
+        listening = self._conversation.state is State.LISTENING
+        if isinstance(heard, Onset):
+            self._projection.speech_started(heard.at // _PER_MS, over_reply=not listening)
+        elif isinstance(heard, Offset):
+            self._projection.speech_stopped(heard.at // _PER_MS)
+            if listening:
+                self._latencies.caller_done(heard.at)
 
     def _submit(self, unit: Unit) -> None:
         self.tally.units += 1
@@ -249,25 +303,54 @@ class Call:
 
     def pull(self) -> Pcm:
         """Give the next 20 ms of the reply."""
-        pulled = self._playout.pull(self.output_rate * FRAME_MS // 1000)
-        if self._playout.audible:
-            self._audible_until = self._now + _ECHO_TAIL
-        self._handle(Tick(self._now, FRAME_MS * _PER_MS if self._playout.audible else 0))
+        pulled = self._pull()
         for turn in pulled.started:
             self._on_play_started(turn)
         for turn in pulled.finished:
-            self._projection.play_finished(turn)
-            self._handle(PlayFinished(turn))
+            self._on_play_finished(turn)
         return pulled.pcm
+
+    def speak(self, ahead: int, out: Speak) -> Pcm:
+        """Give the next 20 ms of the reply to a client that plays it itself; see ``EventMedia``."""
+        self._ahead = ahead
+        pulled = self._pull()
+        for turn in sorted({piece.turn for piece in pulled.pieces}.union(pulled.finished)):
+            if turn in pulled.started:
+                self._on_play_started(turn)
+            for piece in pulled.pieces:
+                if piece.turn == turn:
+                    self._ahead += piece.end - piece.start
+                    out(*self._projection.reply_names(turn), pulled.pcm[piece.start:piece.end])
+            if turn in pulled.finished:
+                self._on_play_finished(turn)
+        return pulled.pcm
+
+    def _pull(self) -> Pulled:
+        pulled = self._playout.pull(self.output_rate * FRAME_MS // 1000)
+        if self._playout.audible:
+            self._audible_until = self._now + _ECHO_TAIL + self._ahead * INPUT_RATE // self.output_rate
+        self._handle(Tick(self._now, FRAME_MS * _PER_MS if self._playout.audible else 0))
+        self._look_for_the_late()
+        return pulled
+
+    def _look_for_the_late(self) -> None:
+        match self._awaited.late(self._now):
+            case Late.ANSWER:
+                self.take_back()
+                self._projection.nothing_came()
+            case Late.REPLY if not self._projection.session.wishes.auto_respond:
+                self._handle(RanLong())
 
     def _on_play_started(self, turn: int) -> None:
         self._handle(PlayStarted(turn))
         self._projection.play_started(turn)
-        if self._awaiting_reply_since is not None:
-            waited = self._now - self._awaiting_reply_since
-            self._awaiting_reply_since = None
-            metrics.VOICE_TO_VOICE_SECONDS.observe(waited / INPUT_RATE)
-            self._projection.ours(ev.LatencyEvent(kind="voice_to_voice", ms=waited // _PER_MS))
+        waited = self._latencies.reply_heard(self._now)
+        if waited is not None:
+            self._projection.ours(ev.LatencyEvent(kind="voice_to_voice", ms=waited))
+
+    def _on_play_finished(self, turn: int) -> None:
+        self._projection.play_finished(turn)
+        self._handle(PlayFinished(turn))
 
     def dtmf(self, key: str) -> None:
         """Take a key of a telephone."""
@@ -277,42 +360,49 @@ class Call:
 
     def receive(self, message: str) -> None:
         """Take a message from the control channel."""
-        if self._conversation.state is State.ENDED:
-            return
-        try:
-            event = parse(message)
-        except BadEventError as refusal:
-            self._projection.error(refusal.code, str(refusal), refusal.event_id)
-            return
-        match event:
-            case ev.SessionUpdate():
-                self._projection.update(event.session)
-            case ev.ItemCreate():
-                self._on_item(event)
-            case ev.ItemRetrieve():
-                self._projection.retrieve(event.item_id, event.event_id)
-            case ev.Plain(type="response.cancel" | "output_audio_buffer.clear"):
-                self._handle(CancelAsked())
-            case _:
-                # The model decides when to reply, and what was heard is known from the playout: a request to
-                # reply, to commit audio or to truncate has nothing to add, and clients send them as a matter
-                # of course, so they are no errors.
-                pass
+        if self._conversation.state is not State.ENDED:
+            self._client.take(message)
 
-    def _on_item(self, event: ev.ItemCreate) -> None:
-        text = " ".join(part.text.strip() for part in event.item.content if part.type == "input_text" and part.text)
-        if event.item.type != "message" or event.item.role != "user" or not text:
-            self._projection.error("bad_event", "Only a user's message with input_text can be created in this session.",
-                                   event.event_id)
-            return
-        try:
-            self._session.inject(CallerText(text))
-        except Overrun:
-            metrics.DROPS.labels(what="text", reason="overrun").inc()
-            self._projection.error("too_many_items", "Too many messages wait for an answer; try again in a moment.",
-                                   event.event_id)
-        else:
-            self._projection.caller_typed(text, event.item.id)
+    # --- what a client's messages act on (Controls) ---------------------------------------------------------
+
+    @property
+    def now(self) -> int:
+        """The caller's samples (16 kHz) so far."""
+        return self._now
+
+    @property
+    def speaking(self) -> bool:
+        """Whether a reply is on its way to the caller."""
+        return self._conversation.state not in (State.LISTENING, State.ENDED)
+
+    def cancel(self) -> None:
+        """Stop the reply."""
+        self._handle(CancelAsked())
+
+    def take_back(self) -> None:
+        """Take a request for a reply back."""
+        if not self._projection.session.wishes.auto_respond:
+            self._session.interrupt(_NO_TURN, 0)
+
+    def truncate(self, turn: int, audio_end_ms: int) -> int:
+        """Take note that of reply ``turn`` no more than this was heard; returns the milliseconds that count.
+
+        What was not sent was not heard, so a client can only lower it. A reply that was cut stays as it was cut.
+        """
+        given = min(audio_end_ms * self.output_rate // 1000, self._playout.playhead(turn))
+        floor = self._conversation.floor
+        if turn in floor.turns[:1]:
+            self._ahead = max(self._ahead, self._playout.playhead(turn) - given)
+            self._handle(CancelAsked())
+        elif not floor.turns:
+            self._projection.reply_shortened(turn, self._session.interrupt(turn, given))
+        return given * 1000 // self.output_rate
+
+    def commit(self) -> None:
+        """Have what was heard so far given to the model: a whole unit, and one more for models that look ahead."""
+        unit = self._pipeline.unit_samples
+        self._silence_due = -self._unitizer.position % unit + unit
+        self._projection.committed()
 
     # --- the engine's side ----------------------------------------------------------------------------------
 
@@ -326,23 +416,34 @@ class Call:
                     self._log.info("caller_said", words=event.text)
                 self._projection.caller_words(event.utterance, event.text, event.final,
                                               event.first_unit * unit_ms, (event.last_unit + 1) * unit_ms)
-            case ReplyText(fence, _start, text):
+            case ReplyText(fence, _start, text, last):
                 self._open_reply(fence.turn)
                 self._projection.reply_text(fence.turn, text)
+                if last:
+                    self._awaited.written(fence.turn)
             case ReplyAudio(fence, first_sample, pcm, _spans, last):
                 self._open_reply(fence.turn)
                 self._voiced.add(fence.turn)
                 self._playout.enqueue(fence.turn, first_sample, pcm, last)
-            case TurnEnd(turn=turn, status=status):
-                self.tally.turns += 1
-                self._log.info("agent_said", words=event.text, status=status.value, reason=event.reason)
-                self._projection.reply_ended(turn, _STATUS[status], event.reason)
-                if status is TurnStatus.FAILED:
-                    self._playout.seal(turn)
-                self._handle(ReplyClosed(turn, silent=turn not in self._voiced))
-                self._voiced.discard(turn)
+            case ToolCall(call=call, name=name, arguments=arguments):
+                self._log.info("tool_called", name=name, words=arguments)
+                self._awaited.answered()
+                self._projection.tool_called(call, name, arguments)
+            case TurnEnd():
+                self._on_turn_end(event)
             case Health(stage, up):
                 self._projection.ours(ev.HealthEvent(stage=stage, up=up))
+
+    def _on_turn_end(self, end: TurnEnd) -> None:
+        turn, voiced = end.turn, end.turn in self._voiced
+        self.tally.turns += 1
+        self._log.info("agent_said", words=end.text, status=end.status.value, reason=end.reason)
+        self._awaited.written(turn)
+        self._projection.reply_ended(turn, _STATUS[end.status], end.reason, voiced=voiced)
+        if end.status is TurnStatus.FAILED:
+            self._playout.seal(turn)
+        self._handle(ReplyClosed(turn, silent=not voiced))
+        self._voiced.discard(turn)
 
     def _on_decision(self, decision: Decision) -> None:
         unit_ms = self._pipeline.unit_ms
@@ -355,8 +456,11 @@ class Call:
             speech=round(self._speech_of_unit.pop(decision.unit, 0.0), 3), at_ms=end // _PER_MS, unit_ms=unit_ms))
 
     def _open_reply(self, turn: int) -> None:
-        self._handle(ReplyOpened(turn))
-        self._projection.reply_opened(turn)
+        if turn > self._newest_turn:
+            self._newest_turn = turn
+            self._awaited.begun(turn, self._now)
+            self._handle(ReplyOpened(turn))
+            self._projection.reply_opened(turn)
 
     # --- effects --------------------------------------------------------------------------------------------
 
@@ -368,36 +472,45 @@ class Call:
                 case Unduck():
                     self._playout.unduck()
                 case Pause(onset_at):
-                    self._stop_ms = (self._now - onset_at) // _PER_MS + FRAME_MS
+                    self._latencies.paused(onset_at, self._now, self._ahead_ms)
                     self._playout.pause()
                 case Resume():
                     self.tally.false_alarms += 1
                     metrics.FALSE_ALARMS.inc()
                     self._playout.unduck()
                     self._playout.resume()
-                case Interrupt(turn, by_client):
-                    self._interrupt(turn, by_client)
+                    if not self._conversation.floor.in_speech:
+                        self._projection.speech_settled()
+                case Interrupt(turn, cause):
+                    self._interrupt(turn, cause)
                 case Announce(state):
+                    if state is State.LISTENING:
+                        self._projection.speech_settled()
                     self._projection.ours(ev.StateEvent(state=state.value, at_ms=self._now // _PER_MS))
                 case End(reason):
                     self.outcome = reason
                     self._playout.flush()
                     self._spawn(self._give_back())
 
-    def _interrupt(self, turn: int, by_client: bool) -> None:
+    @property
+    def _ahead_ms(self) -> int:
+        return self._ahead * 1000 // self.output_rate
+
+    def _interrupt(self, turn: int, cause: Cause) -> None:
         was_paused = self._playout.paused
-        heard = self._playout.playhead(turn)
+        heard = max(0, self._playout.playhead(turn) - self._ahead)
         heard_text = self._session.interrupt(turn, heard)
         self._playout.flush()
-        self._projection.reply_cut(turn, heard_text, heard * 1000 // self.output_rate, by_client=by_client)
+        self._ahead = 0
+        self._awaited.written(turn)
+        self._projection.reply_cut(turn, heard_text, heard * 1000 // self.output_rate, _REASON[cause])
         self.tally.interruptions += 1
-        if not by_client:
+        if cause is Cause.SPEECH:
             floor = self._conversation.floor
-            stop_ms = self._stop_ms if was_paused else (self._now - floor.onset_at) // _PER_MS + FRAME_MS
-            metrics.STOP_SECONDS.observe(stop_ms / 1000)
+            stop_ms = self._latencies.stopped(floor.onset_at, self._now, was_paused=was_paused)
             self._projection.ours(ev.LatencyEvent(kind="stop", ms=stop_ms))
             if not floor.in_speech:
-                self._awaiting_reply_since = floor.offset_at
+                self._latencies.caller_done(floor.offset_at)
 
     def _emit(self, event: ev.ServerEvent) -> None:
         if self._transport is not None:

@@ -20,143 +20,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import Enum
 
 from duologue.agent.config import BargeInConfig
 from duologue.agent.media.activity import Hint, Offset, Onset
+from duologue.agent.turn_events import (
+    Announce,
+    CancelAsked,
+    Cause,
+    Duck,
+    Effect,
+    End,
+    Event,
+    HungUp,
+    Interrupt,
+    Pause,
+    PlayFinished,
+    PlayStarted,
+    RanLong,
+    ReplyClosed,
+    ReplyOpened,
+    Resume,
+    Ruled,
+    State,
+    Tick,
+    Unduck,
+)
 from duologue.engine import INPUT_RATE
-
-
-class State(Enum):
-    """Who has the floor."""
-
-    LISTENING = "listening"
-    """The agent is silent and has nothing to say."""
-    THINKING = "thinking"
-    """The thinker has begun a reply of which nothing has been played."""
-    SPEAKING = "speaking"
-    """A reply is being played."""
-    DUCKED = "ducked"
-    """It is being played softly: somebody may be speaking."""
-    PAUSED = "paused"
-    """It is held: somebody is speaking, and there is no verdict yet."""
-    ENDED = "ended"
-    """The call is over."""
-
-
-# --- events in ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Ruled:
-    """The thinker has decided on a unit that ends at sample ``through``."""
-
-    through: int
-    yields: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyOpened:
-    """The thinker has begun a reply."""
-
-    turn: int
-
-
-@dataclass(frozen=True, slots=True)
-class ReplyClosed:
-    """The engine's terminal event of a reply; ``silent`` when no audio of it ever came."""
-
-    turn: int
-    silent: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PlayStarted:
-    """The first sample of a reply was handed out."""
-
-    turn: int
-
-
-@dataclass(frozen=True, slots=True)
-class PlayFinished:
-    """The last sample of a reply was handed out."""
-
-    turn: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tick:
-    """The caller's clock stands at ``at``; ``heard`` samples (16 kHz) of the agent's voice were played since."""
-
-    at: int
-    heard: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class CancelAsked:
-    """The client wants the reply to stop."""
-
-
-@dataclass(frozen=True, slots=True)
-class HungUp:
-    """The transport is gone, or the server wants to end the call."""
-
-    reason: str
-
-
-Event = (Hint | Onset | Offset | Ruled | ReplyOpened | ReplyClosed | PlayStarted | PlayFinished | Tick | CancelAsked
-         | HungUp)
-
-
-# --- effects out --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Duck:
-    """Lower the reply's volume."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unduck:
-    """Restore the reply's volume."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Hold the reply from the next frame on. ``onset_at`` is the sample at which the speech began."""
-
-    onset_at: int
-
-
-@dataclass(frozen=True, slots=True)
-class Resume:
-    """Go on with the reply where it was held."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interrupt:
-    """Cut reply ``turn`` at the playhead: raise the epoch, drop all that is queued for the caller's ear."""
-
-    turn: int
-    by_client: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Announce:
-    """The state is now another one."""
-
-    state: State
-
-
-@dataclass(frozen=True, slots=True)
-class End:
-    """Give everything back."""
-
-    reason: str
-
-
-Effect = Duck | Unduck | Pause | Resume | Interrupt | Announce | End
-
 
 # --- what the guards look at --------------------------------------------------------------------------------
 
@@ -217,6 +106,8 @@ class Floor:
         """Whether an onset may still be the agent's own echo."""
         return self.heard * 1000 < self.config.echo_guard_ms * INPUT_RATE
 
+
+_CAUSES: dict[type, Cause] = {CancelAsked: Cause.CLIENT, RanLong: Cause.LENGTH}
 
 Guard = Callable[[Floor, Event], bool]
 Action = Callable[[Floor, Event], tuple[Effect, ...]]
@@ -312,7 +203,7 @@ def interrupt(floor: Floor, event: Event) -> tuple[Effect, ...]:
     turn = floor.turns[0]
     floor.turns.clear()
     floor.started = False
-    return (Interrupt(turn, by_client=isinstance(event, CancelAsked)),)
+    return (Interrupt(turn, _CAUSES.get(type(event), Cause.SPEECH)),)
 
 
 def end(_floor: Floor, event: Event) -> tuple[Effect, ...]:
@@ -357,6 +248,7 @@ TRANSITIONS: tuple[Transition, ...] = (
     Transition(_P, PlayFinished, nothing_left, _L, resume),
     *(Transition(state, Ruled, yields, _L, interrupt) for state in _WITH_A_REPLY),
     *(Transition(state, CancelAsked, always, _L, interrupt) for state in _WITH_A_REPLY),
+    *(Transition(state, RanLong, always, _L, interrupt) for state in _WITH_A_REPLY),
     *(Transition(state, HungUp, always, _E, end) for state in (_L, *_WITH_A_REPLY)),
 )
 

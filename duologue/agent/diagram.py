@@ -9,7 +9,8 @@ import re
 import sys
 from pathlib import Path
 
-from duologue.agent.conversation import TRANSITIONS, State
+from duologue.agent.conversation import TRANSITIONS
+from duologue.agent.turn_events import State
 
 _MARKED = re.compile(r"(<!-- turn-taking:begin -->\n).*?(<!-- turn-taking:end -->)", re.DOTALL)
 

@@ -8,16 +8,19 @@ from typing import Any, Protocol
 
 from duologue import metrics
 from duologue.agent.call import Call
+from duologue.agent.client import brief_of
 from duologue.agent.config import ConversationConfig
-from duologue.agent.http.host import PartHealth, new_call_id
+from duologue.agent.http.host import PartHealth, Upgrade, new_call_id
 from duologue.agent.media.vad import VoiceActivity
+from duologue.agent.realtime.session import SessionObject
 from duologue.agent.recording.recorder import Recorder
-from duologue.agent.transports.base import CallMedia, Telephone, Transport
+from duologue.agent.transports.base import EventMedia, Telephone, Transport
 from duologue.agent.transports.sdp import read_offer
 from duologue.agent.transports.webrtc import WebRtcTransport, check_media
+from duologue.agent.transports.websocket.transport import WebSocketTransport
 from duologue.engine import Engine, ProcessHealth, Refused
 
-MakeTransport = Callable[[CallMedia], Awaitable[Transport]]
+MakeTransport = Callable[[EventMedia], Awaitable[Transport]]
 """Brings up what carries a call's media. Whatever it raises, it leaves nothing behind; until it has returned, it tells
 the call neither ``connected`` nor ``gone``."""
 
@@ -68,16 +71,16 @@ class Switchboard:
                    ticket: str | None = None) -> Call:
         """Make a call for whoever waits at a door: how every transport gets its calls.
 
-        Opens an engine session (``ticket`` is a place in its queue, ``wishes`` the caller's session object, whose
-        ``instructions`` the session is given), has ``make_transport`` bring up the media for the new call, and
-        starts it. Raises ``Refused`` and what ``make_transport`` raises; whatever fails or is cancelled, nothing is
+        Opens an engine session (``ticket`` is a place in its queue, ``wishes`` the caller's session object), has
+        ``make_transport`` bring up the media for the new call, and starts it. Raises ``Refused``, ``BadSessionError``
+        for wishes that make no session, and what ``make_transport`` raises; whatever fails or is cancelled, nothing is
         left behind.
         """
         wishes = wishes or {}
-        instructions = wishes.get("instructions")
+        brief = brief_of(SessionObject(self._engine.config.name).merged(wishes).wishes)
         try:
-            opened = self._engine.open(instructions=instructions if isinstance(instructions, str) else "",
-                                       ticket=ticket)
+            opened = self._engine.open(instructions=brief.instructions, voice=brief.voice, tools=brief.tools,
+                                       auto_respond=brief.auto_respond, ticket=ticket)
         except Refused as refused:
             metrics.REFUSALS.labels(reason=refused.reason).inc()
             raise
@@ -100,7 +103,7 @@ class Switchboard:
         call_id = new_call_id()
         answer = ""
 
-        async def accept(media: CallMedia) -> Transport:
+        async def accept(media: EventMedia) -> Transport:
             nonlocal answer
             transport = WebRtcTransport(call_id)
             answer = await transport.accept(sdp, media)
@@ -108,6 +111,20 @@ class Switchboard:
 
         await self.take(call_id, accept, wishes=session, ticket=ticket)
         return call_id, answer
+
+    async def converse(self, upgrade: Upgrade, session: Mapping[str, Any], ticket: str | None) -> None:
+        """Hold a call on a WebSocket; see ``CallHost``."""
+        call_id = new_call_id("ws")
+        transport: WebSocketTransport | None = None
+
+        async def accept(media: EventMedia) -> Transport:
+            nonlocal transport
+            transport = WebSocketTransport(call_id, await upgrade(), media)
+            return transport
+
+        await self.take(call_id, accept, wishes=session, ticket=ticket)
+        assert transport is not None
+        await transport.run()
 
     def _forget(self, call: Call) -> None:
         self._calls.pop(call.call_id, None)

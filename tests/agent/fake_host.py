@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from duologue.agent.http.host import PartHealth, new_call_id
+from duologue.agent.http.host import PartHealth, Upgrade, new_call_id
 from duologue.agent.transports.base import Telephone
 from duologue.agent.transports.webrtc import WebRtcTransport
 from duologue.engine import Pcm
@@ -35,6 +35,13 @@ class FakeHost:
         call_id = new_call_id()
         self.live.add(call_id)
         return call_id, "v=0\r\n"
+
+    async def converse(self, upgrade: Upgrade, session: Mapping[str, Any], ticket: str | None) -> None:
+        if self.refuse is not None:
+            raise self.refuse
+        self.offers.append(("", session, ticket))
+        socket = await upgrade()
+        await socket.send_str("hello")
 
     async def hang_up(self, call_id: str) -> bool:
         if call_id not in self.live:

@@ -15,12 +15,14 @@ from duologue.agent.call import Call
 from duologue.agent.config import BargeInConfig, ConversationConfig
 from duologue.agent.media.activity import Offset, Onset, Probability, VoiceEvent
 from duologue.engine import (
+    Brief,
     CallerText,
     CallerWords,
     Choice,
     Decision,
     EngineEvent,
     Fence,
+    Item,
     Overrun,
     Pcm,
     PipelineConfig,
@@ -55,7 +57,9 @@ class ScriptedSession:
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
-        self.typed: list[str] = []
+        self.briefs: list[Brief] = []
+        self.items: list[Item] = []
+        self.asked: list[str] = []
         self.cuts: list[tuple[int, int]] = []
         self.epoch = 0
         self.closed = 0
@@ -70,8 +74,16 @@ class ScriptedSession:
             raise Overrun
         self.units.append(unit)
 
-    def inject(self, item: CallerText) -> None:
-        self.typed.append(item.text)
+    def reopen(self, brief: Brief) -> None:
+        if self.units:
+            raise ValueError("too late")
+        self.briefs.append(brief)
+
+    def inject(self, item: Item) -> None:
+        self.items.append(item)
+
+    def respond(self, instructions: str = "") -> None:
+        self.asked.append(instructions)
 
     def interrupt(self, turn: int, heard_samples: int) -> str:
         self.epoch += 1
@@ -266,7 +278,7 @@ async def test_typed_text_reaches_the_thinker_and_bad_text_is_refused() -> None:
                        '"content":[{"type":"input_text","text":" hello "}]}}')
     scene.call.receive('{"type":"conversation.item.create","event_id":"e1","item":{"type":"message","role":"user"}}')
     scene.call.receive("nonsense")
-    assert scene.session.typed == ["hello"]
+    assert scene.session.items == [CallerText("hello")]
     assert scene.types("error") == ["error", "error"]
     await scene.frames(4)
     assert len(scene.session.units) == 1

@@ -6,11 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duologue.agent.config import BargeInConfig
-from duologue.agent.conversation import (
-    TRANSITIONS,
+from duologue.agent.conversation import TRANSITIONS, Conversation
+from duologue.agent.media.activity import Hint, Offset, Onset
+from duologue.agent.turn_events import (
     Announce,
     CancelAsked,
-    Conversation,
+    Cause,
     Duck,
     Effect,
     End,
@@ -20,6 +21,7 @@ from duologue.agent.conversation import (
     Pause,
     PlayFinished,
     PlayStarted,
+    RanLong,
     ReplyClosed,
     ReplyOpened,
     Resume,
@@ -28,7 +30,6 @@ from duologue.agent.conversation import (
     Tick,
     Unduck,
 )
-from duologue.agent.media.activity import Hint, Offset, Onset
 
 MS = 16
 
@@ -101,7 +102,7 @@ def test_a_yield_of_the_thinker_confirms_an_interruption() -> None:
     stage = Stage()
     stage.speak()
     stage.give(Onset(stage.now))
-    assert stage.give(Ruled(stage.now, yields=True)) == [Interrupt(1, by_client=False), Announce(State.LISTENING)]
+    assert stage.give(Ruled(stage.now, yields=True)) == [Interrupt(1, Cause.SPEECH), Announce(State.LISTENING)]
 
 
 def test_speech_longer_than_a_backchannel_confirms_an_interruption_without_the_thinker() -> None:
@@ -109,7 +110,7 @@ def test_speech_longer_than_a_backchannel_confirms_an_interruption_without_the_t
     stage.speak()
     stage.give(Onset(stage.now))
     assert stage.run(1380) == []
-    assert stage.run(40) == [Interrupt(1, by_client=False), Announce(State.LISTENING)]
+    assert stage.run(40) == [Interrupt(1, Cause.SPEECH), Announce(State.LISTENING)]
 
 
 def test_a_false_alarm_resumes_the_reply_once_the_thinker_has_ruled() -> None:
@@ -161,13 +162,20 @@ def test_the_thinker_can_be_interrupted_during_the_echo_guard() -> None:
     stage.give(ReplyOpened(1))
     stage.give(PlayStarted(1))
     stage.give(Onset(0))
-    assert Interrupt(1, by_client=False) in stage.give(Ruled(0, yields=True))
+    assert Interrupt(1, Cause.SPEECH) in stage.give(Ruled(0, yields=True))
 
 
 def test_a_client_may_stop_a_reply_at_any_time_and_twice_is_nothing() -> None:
     stage = Stage()
     stage.speak()
-    assert stage.give(CancelAsked()) == [Interrupt(1, by_client=True), Announce(State.LISTENING)]
+    assert stage.give(CancelAsked()) == [Interrupt(1, Cause.CLIENT), Announce(State.LISTENING)]
+
+
+def test_a_reply_that_ran_too_long_is_cut_and_says_why() -> None:
+    stage = Stage()
+    stage.speak()
+    assert stage.give(RanLong()) == [Interrupt(1, Cause.LENGTH), Announce(State.LISTENING)]
+    assert stage.give(RanLong()) == []
     assert stage.give(CancelAsked()) == []
 
 
@@ -175,7 +183,7 @@ def test_the_reply_that_is_being_played_is_the_one_that_is_cut() -> None:
     stage = Stage()
     stage.speak(1)
     stage.give(ReplyOpened(2))
-    assert Interrupt(1, by_client=False) in stage.give(Ruled(stage.now, yields=True))
+    assert Interrupt(1, Cause.SPEECH) in stage.give(Ruled(stage.now, yields=True))
     assert stage.give(PlayStarted(2)) == []
 
 

@@ -15,6 +15,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 
 from duologue.agent.http import calls
+from duologue.agent.http.admission import RETRY_MOST_S
 from duologue.agent.http.host import Drain, PartHealth
 from duologue.agent.server import build_app
 from duologue.agent.transports.sdp import BadOffer
@@ -170,7 +171,7 @@ async def test_a_caller_who_must_wait_gets_a_place_and_keeps_it(client: Client, 
 async def test_nobody_is_told_to_come_back_after_the_ticket_has_died(client: Client, host: FakeHost) -> None:
     host.refuse = Refused("capacity", "busy", position=9, eta_s=500, ticket="t-1")
     response = await client.post(URL, data="v=0", headers=SDP)
-    assert int(response.headers["Retry-After"]) == calls.RETRY_MOST_S
+    assert int(response.headers["Retry-After"]) == RETRY_MOST_S
 
 
 async def test_a_refusal_without_a_place_has_no_queue(client: Client, host: FakeHost) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import pytest
@@ -14,7 +14,7 @@ from duologue.agent.http.host import PartHealth
 from duologue.agent.switchboard import Switchboard
 from duologue.agent.transports.base import CallMedia, Transport
 from duologue.agent.transports.sdp import BadOffer
-from duologue.engine import Engine, ProcessHealth, Refused
+from duologue.engine import Engine, ProcessHealth, Refused, Tool
 from tests.agent.test_call import PIPELINE, FakeTransport, ScriptedSession
 
 pytestmark = pytest.mark.component
@@ -31,7 +31,8 @@ class FakeEngine:
         self.refusal: Refused | None = None
         self.processes: dict[str, ProcessHealth] = {}
 
-    def open(self, *, instructions: str = "", ticket: str | None = None) -> ScriptedSession:
+    def open(self, *, instructions: str = "", voice: str = "", tools: Sequence[Tool] = (), auto_respond: bool = True,
+             ticket: str | None = None) -> ScriptedSession:
         if self.refusal is not None:
             raise self.refusal
         self.instructions.append(instructions)

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from aiohttp import web
 
+from duologue.agent.http.admission import check_model, check_open, say_refused, ticket_of
 from duologue.agent.http.errors import ApiError
-from duologue.agent.http.host import DRAIN, HOST
+from duologue.agent.http.host import HOST
+from duologue.agent.realtime.session import BadSessionError
 from duologue.agent.transports.base import Telephone, TransferFailed
 from duologue.agent.transports.sdp import BadOffer
 from duologue.agent.transports.webrtc import NoAddress
 from duologue.engine import Refused
-from duologue.metrics import REFUSALS
 
 CALLS = "/v1/realtime/calls"
 
@@ -29,32 +29,25 @@ BODY_LIMIT = 64 * 1024
 BODY_TIMEOUT_S = 10.0
 """How long a body may take to arrive."""
 
-RETRY_MOST_S = 5
-"""Longest ``Retry-After``, however long the queue: a ticket dies when it is not shown for 10 s."""
-
-TICKET_HEADER = "X-Duologue-Ticket"
-
 
 async def create(request: web.Request) -> web.Response:
     """``POST /v1/realtime/calls``: 201 with the answer SDP and the call's place in ``Location``."""
-    if request.app[DRAIN].draining:
-        REFUSALS.labels(reason="draining").inc()
-        raise ApiError(503, "draining", "the server is going down and takes no new calls",
-                       headers={"Retry-After": str(RETRY_MOST_S)})
+    check_open(request)
     sdp, session = await _read(request)
     host = request.app[HOST]
-    _check_model(request.query.get("model"), "model", host.models)
+    check_model(request.query.get("model"), "model", host.models)
     if session is not None:
-        _check_model(session.get("model"), "session.model", host.models)
-    ticket = request.headers.get(TICKET_HEADER) or request.query.get("ticket")
+        check_model(session.get("model"), "session.model", host.models)
     try:
-        call_id, answer = await host.offer(sdp, session, ticket)
+        call_id, answer = await host.offer(sdp, session, ticket_of(request))
+    except BadSessionError as bad:
+        raise ApiError(400, "invalid_value", str(bad), param=bad.param) from bad
     except BadOffer as bad:
         raise ApiError(400, bad.code, bad.message, param="sdp") from bad
     except NoAddress as fault:
         raise ApiError(503, "media_down", str(fault)) from fault
     except Refused as refused:
-        raise _say_refused(refused) from refused
+        raise say_refused(refused) from refused
     return web.Response(status=201, body=answer.encode(), content_type="application/sdp",
                         headers={"Location": f"{CALLS}/{call_id}"})
 
@@ -134,19 +127,6 @@ async def _word(request: web.Request, name: str) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ApiError(400, "missing_field", f"the body lacks the text {name}", param=name)
     return value.strip()
-
-
-def _say_refused(refused: Refused) -> ApiError:
-    wait = RETRY_MOST_S if refused.eta_s is None else min(max(math.ceil(refused.eta_s), 1), RETRY_MOST_S)
-    queue = {"ticket": refused.ticket, "position": refused.position, "eta_s": refused.eta_s}
-    return ApiError(503, refused.reason, refused.message, headers={"Retry-After": str(wait)},
-                    more={"queue": queue} if refused.ticket is not None else None)
-
-
-def _check_model(name: object, param: str, served: Sequence[str]) -> None:
-    if name is not None and (not isinstance(name, str) or name not in served):
-        raise ApiError(404, "model_not_found",
-                       f"the model {name!r} is not served here; served: {', '.join(served)}", param=param)
 
 
 async def _read(request: web.Request) -> tuple[str, Mapping[str, Any] | None]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -20,6 +20,10 @@ class PartHealth:
     detail: str = ""
 
 
+Upgrade = Callable[[], Awaitable[web.WebSocketResponse]]
+"""Makes a WebSocket of an HTTP request."""
+
+
 class CallHost(Protocol):
     """Makes and ends calls. All methods are called on the event loop."""
 
@@ -32,6 +36,13 @@ class CallHost(Protocol):
 
         ``session`` is the caller's ``session`` object as it was sent (its ``model`` is known here), ``ticket``
         a place in the queue from an earlier refusal. Raises ``BadOffer``, ``NoAddress`` or ``Refused``.
+        """
+
+    async def converse(self, upgrade: Upgrade, session: Mapping[str, Any], ticket: str | None) -> None:
+        """Hold a call on a WebSocket, from its upgrade to its end.
+
+        ``upgrade`` is called once the call is admitted. Raises ``Refused``, and ``BadSessionError`` for a ``session``
+        that makes none; then the socket was not upgraded.
         """
 
     async def hang_up(self, call_id: str) -> bool:

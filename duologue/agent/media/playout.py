@@ -26,6 +26,15 @@ _DUCK_MS = 20
 _MAX_REPLIES = 16  # that wait, and whose playheads are remembered
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Samples [start, end) of what was pulled are reply ``turn``'s."""
+
+    turn: int
+    start: int
+    end: int
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Pulled:
     """What one pull gave: ``pcm`` as long as asked for, and the turns whose first and last sample it held.
@@ -36,6 +45,8 @@ class Pulled:
     pcm: Pcm
     started: tuple[int, ...] = ()
     finished: tuple[int, ...] = ()
+    pieces: tuple[Piece, ...] = ()
+    """Where the replies lie in ``pcm``, in order; the few samples in which a flushed one fades belong to none."""
 
 
 @dataclass(slots=True)
@@ -81,6 +92,11 @@ class Playout:
     def buffered(self) -> int:
         """Samples that wait to be played."""
         return sum(reply.waiting for reply in self._replies) + (self._tail.waiting if self._tail else 0)
+
+    @property
+    def sounding(self) -> bool:
+        """Whether the next pull holds any sample of a reply."""
+        return not self._paused and bool(self._replies) and self._replies[0].waiting > 0
 
     @property
     def paused(self) -> bool:
@@ -189,16 +205,18 @@ class Playout:
         out = np.zeros(count, np.int16)
         started: list[int] = []
         finished: list[int] = []
+        pieces: list[Piece] = []
         filled = 0
         if self._tail is not None:
             filled += self._fade_out(self._tail, out)
             self._tail = None
         self._retire(finished)
         while filled < count and self._replies:
-            reply = self._replies[0]
+            reply, start = self._replies[0], filled
             if self._paused:
                 if reply.played and self._gain:
                     filled += self._fade_out(reply, out[filled:])
+                    pieces.append(Piece(reply.turn, start, filled))
                 break
             if not reply.waiting:
                 self._starve(reply)
@@ -207,10 +225,11 @@ class Playout:
                 started.append(reply.turn)
                 self._gain = self._target
             filled += self._play(reply, out[filled:])
+            pieces.append(Piece(reply.turn, start, filled))
             self._retire(finished)
         self._retire(finished)
         self._audible = filled > 0
-        return Pulled(out, tuple(started), tuple(finished))
+        return Pulled(out, tuple(started), tuple(finished), tuple(pieces))
 
     def _retire(self, finished: list[int]) -> None:
         """Take leave of replies that have nothing more to play."""

@@ -1,4 +1,4 @@
-"""The OpenAI-Realtime wire events Duologue reads and writes, under OpenAI's GA names.
+"""The OpenAI-Realtime wire events Duologue sends, under OpenAI's GA names.
 
 Field rules follow what public clients' own parsers accept: every event has an ``event_id``; an optional field that
 has no value is left out, never null; item content is ``output_audio``/``input_audio``/``input_text``, a content part's
@@ -9,69 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-
-# --- from the client: unknown fields are accepted, for clients send more than we read -----------------------
-
-
-class ClientEvent(BaseModel):
-    """Base of what a client sends."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    type: str
-    event_id: str | None = None
-
-
-class SessionUpdate(ClientEvent):
-    """A deep partial merge into the session."""
-
-    type: Literal["session.update"]
-    session: dict[str, Any]
-
-
-class InputContent(BaseModel):
-    """One part of a message the client creates."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    type: str
-    text: str | None = Field(default=None, max_length=4096)
-
-
-class InputItem(BaseModel):
-    """An item the client creates."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-
-    id: str | None = Field(default=None, max_length=64)
-    type: str = "message"
-    role: str = "user"
-    content: tuple[InputContent, ...] = ()
-
-
-class ItemCreate(ClientEvent):
-    """Text from the caller."""
-
-    type: Literal["conversation.item.create"]
-    item: InputItem
-
-
-class ItemRetrieve(ClientEvent):
-    """Ask for an item as it stands now."""
-
-    type: Literal["conversation.item.retrieve"]
-    item_id: str
-
-
-class Plain(ClientEvent):
-    """An event whose type says everything we need."""
-
-    type: Literal["response.create", "response.cancel", "output_audio_buffer.clear", "conversation.item.truncate",
-                  "input_audio_buffer.append", "input_audio_buffer.commit", "input_audio_buffer.clear"]
-
-
-# --- to the client ------------------------------------------------------------------------------------------
+from pydantic import BaseModel, ConfigDict
 
 
 class ServerEvent(BaseModel):
@@ -85,20 +23,24 @@ class ServerEvent(BaseModel):
 class Content(BaseModel):
     """One part of an item."""
 
-    type: Literal["output_audio", "input_audio", "input_text"]
+    type: Literal["output_audio", "output_text", "input_audio", "input_text"]
     transcript: str | None = None
     text: str | None = None
 
 
 class Item(BaseModel):
-    """A message of the conversation."""
+    """A message of the conversation, the call of a tool, or what the tool answered."""
 
     id: str
     object: Literal["realtime.item"] = "realtime.item"
-    type: Literal["message"] = "message"
+    type: Literal["message", "function_call", "function_call_output"] = "message"
     status: Literal["in_progress", "completed", "incomplete"]
-    role: Literal["user", "assistant"]
-    content: tuple[Content, ...] = ()
+    role: Literal["user", "assistant", "system"] | None = None
+    content: tuple[Content, ...] | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    output: str | None = None
 
 
 class Part(BaseModel):
@@ -108,11 +50,15 @@ class Part(BaseModel):
     transcript: str = ""
 
 
+CutReason = Literal["turn_detected", "client_cancelled", "max_output_tokens"]
+"""Why a reply was cut: the caller spoke, the client asked for it, it was too long."""
+
+
 class StatusDetails(BaseModel):
     """Why a reply did not run to its end."""
 
-    type: Literal["cancelled", "failed"]
-    reason: Literal["turn_detected", "client_cancelled"] | None = None
+    type: Literal["cancelled", "incomplete", "failed"]
+    reason: CutReason | None = None
     error: dict[str, str] | None = None
 
 
@@ -121,10 +67,11 @@ class Response(BaseModel):
 
     id: str
     object: Literal["realtime.response"] = "realtime.response"
-    status: Literal["in_progress", "completed", "cancelled", "failed"]
+    status: Literal["in_progress", "completed", "cancelled", "incomplete", "failed"]
     status_details: StatusDetails | None = None
     output: tuple[Item, ...] = ()
     output_modalities: tuple[str, ...] = ("audio",)
+    metadata: dict[str, str] | None = None
 
 
 class SessionEvent(ServerEvent):
@@ -132,6 +79,12 @@ class SessionEvent(ServerEvent):
 
     type: Literal["session.created", "session.updated"]
     session: dict[str, Any]
+
+
+class SessionClosed(ServerEvent):
+    """vLLM-Omni's answer to ``session.close``."""
+
+    type: Literal["session.closed"] = "session.closed"
 
 
 class SpeechStarted(ServerEvent):
@@ -164,6 +117,12 @@ class Committed(ServerEvent):
     type: Literal["input_audio_buffer.committed"] = "input_audio_buffer.committed"
     item_id: str
     previous_item_id: str | None = None
+
+
+class BufferCleared(ServerEvent):
+    """Audio that was not given to the model yet never will be."""
+
+    type: Literal["input_audio_buffer.cleared"] = "input_audio_buffer.cleared"
 
 
 class ItemEvent(ServerEvent):
@@ -199,6 +158,13 @@ class ItemTruncated(ServerEvent):
     item_id: str
     content_index: int = 0
     audio_end_ms: int
+
+
+class ItemDeleted(ServerEvent):
+    """The item is not kept any more."""
+
+    type: Literal["conversation.item.deleted"] = "conversation.item.deleted"
+    item_id: str
 
 
 class ResponseEvent(ServerEvent):
@@ -250,6 +216,17 @@ class TranscriptDone(ServerEvent):
     transcript: str
 
 
+class AudioDelta(ServerEvent):
+    """More of a reply's audio, base64, in the session's output format."""
+
+    type: Literal["response.output_audio.delta"] = "response.output_audio.delta"
+    response_id: str
+    item_id: str
+    output_index: int = 0
+    content_index: int = 0
+    delta: str
+
+
 class AudioDone(ServerEvent):
     """A reply's audio is complete."""
 
@@ -258,6 +235,29 @@ class AudioDone(ServerEvent):
     item_id: str
     output_index: int = 0
     content_index: int = 0
+
+
+class ArgumentsDelta(ServerEvent):
+    """More of the arguments a tool is called with."""
+
+    type: Literal["response.function_call_arguments.delta"] = "response.function_call_arguments.delta"
+    response_id: str
+    item_id: str
+    output_index: int = 0
+    call_id: str
+    delta: str
+
+
+class ArgumentsDone(ServerEvent):
+    """A tool is called: JSON text."""
+
+    type: Literal["response.function_call_arguments.done"] = "response.function_call_arguments.done"
+    response_id: str
+    item_id: str
+    output_index: int = 0
+    call_id: str
+    name: str
+    arguments: str
 
 
 class OutputBuffer(ServerEvent):

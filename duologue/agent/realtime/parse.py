@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import json
+from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from duologue.agent.realtime.events import (
+from duologue.agent.realtime.client_events import (
+    AudioAppend,
     ClientEvent,
     ItemCreate,
-    ItemRetrieve,
+    ItemNamed,
+    ItemTruncate,
     Plain,
+    ResponseCreate,
     SessionUpdate,
 )
 
 MAX_EVENT_CHARS = 65_536
 """A client event longer than this is refused; browsers' data channels carry at most 262,144 bytes a message."""
 
-_KNOWN = {kind: TypeAdapter(model) for model, kinds in (
-    (SessionUpdate, ("session.update",)),
-    (ItemCreate, ("conversation.item.create",)),
-    (ItemRetrieve, ("conversation.item.retrieve",)),
-    (Plain, Plain.model_fields["type"].annotation.__args__),  # type: ignore[union-attr]
-) for kind in kinds}
+_KNOWN = {kind: TypeAdapter(model)
+          for model in (SessionUpdate, ItemCreate, ItemNamed, ItemTruncate, ResponseCreate, AudioAppend, Plain)
+          for kind in get_args(model.model_fields["type"].annotation)}
 
 
 class BadEventError(ValueError):
@@ -38,12 +39,27 @@ def parse(message: str) -> ClientEvent:
     """Read one client event. Raises ``BadEventError``."""
     if len(message) > MAX_EVENT_CHARS:
         raise BadEventError("event_too_large", f"An event may have at most {MAX_EVENT_CHARS} characters.")
+    return _validated(_read(message))
+
+
+def parse_audio(message: str) -> tuple[str, AudioAppend | None]:
+    """Read what a client event is, and the whole of it if it is audio, however long. Raises ``BadEventError``."""
+    raw = _read(message)
+    event = _validated(raw) if raw["type"] == "input_audio_buffer.append" else None
+    return raw["type"], event if isinstance(event, AudioAppend) else None
+
+
+def _read(message: str) -> dict[str, Any]:
     try:
         raw = json.loads(message)
     except (ValueError, RecursionError):
         raise BadEventError("invalid_json", "The message is not valid JSON.") from None
     if not isinstance(raw, dict) or not isinstance(raw.get("type"), str):
         raise BadEventError("bad_event", "An event is a JSON object with a string 'type'.")
+    return raw
+
+
+def _validated(raw: dict[str, Any]) -> ClientEvent:
     event_id = raw.get("event_id") if isinstance(raw.get("event_id"), str) else None
     adapter = _KNOWN.get(raw["type"])
     if adapter is None:

@@ -1,103 +1,58 @@
 """A call projected onto OpenAI-Realtime events: what happened in, wire events out; no I/O.
 
-The order of events within a turn is the one every public client relies on. A reply gets exactly one
-``response.done``, whatever happens to it.
+The order of events within a turn is the one every public client relies on.
 """
 
 from __future__ import annotations
 
-import secrets
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Literal
 
 from duologue.agent.realtime import events as ev
-
-MAX_ITEMS = 256
-"""Items of a conversation that stay retrievable; the oldest goes first."""
-
-Status = Literal["completed", "cancelled", "failed"]
-
-
-def _new_id(kind: str) -> str:
-    return f"{kind}_{secrets.token_hex(10)}"
-
-
-@dataclass(slots=True)
-class _Reply:
-    """One turn as the client knows it."""
-
-    response_id: str
-    item_id: str
-    text: str = ""
-    done: bool = False
-
-
-@dataclass(slots=True)
-class _Utterance:
-    """The caller's item in the making."""
-
-    item_id: str
-    start_ms: int
-    end_ms: int
-
-
-def _merge(base: dict[str, Any], change: Mapping[str, Any]) -> dict[str, Any]:
-    merged = dict(base)
-    for key, value in change.items():
-        old = merged.get(key)
-        merged[key] = _merge(old, value) if isinstance(old, dict) and isinstance(value, Mapping) else value
-    return merged
+from duologue.agent.realtime.items import Emit, Items, new_id
+from duologue.agent.realtime.replies import Replies, Status
+from duologue.agent.realtime.session import SessionObject
+from duologue.agent.realtime.utterances import Utterances
 
 
 class Projection:
     """What one client has been told, and what it must be told next."""
 
-    def __init__(self, model: str, emit: Callable[[ev.ServerEvent], None]) -> None:
+    def __init__(self, session: SessionObject, emit: Emit) -> None:
+        self.session = session
         self._emit = emit
-        self._items: OrderedDict[str, ev.Item] = OrderedDict()
-        self._last_item: str | None = None
-        self._replies: OrderedDict[int, _Reply] = OrderedDict()
-        self._pending: _Utterance | None = None
-        self._utterances: dict[int, _Utterance] = {}
-        self._ours = False
-        audio_format = {"type": "audio/pcm", "rate": 24000}
-        self._session: dict[str, Any] = {
-            "type": "realtime", "object": "realtime.session", "id": _new_id("sess"), "model": model,
-            "output_modalities": ["audio"], "instructions": "", "tools": [], "tool_choice": "auto",
-            "audio": {
-                "input": {"format": audio_format, "turn_detection": {
-                    "type": "semantic_vad", "eagerness": "auto", "create_response": True, "interrupt_response": True}},
-                "output": {"format": audio_format, "voice": model},
-            },
-        }
-        self._fixed = {key: self._session[key] for key in ("type", "object", "id", "model")}
+        self._items = Items(emit)
+        self._utterances = Utterances(self._items, emit)
+        self._replies = Replies(self._items, emit)
 
     # --- session --------------------------------------------------------------------------------------------
 
-    def opened(self) -> None:
-        """The control channel is up."""
-        self._emit(ev.SessionEvent(type="session.created", session=self._session))
+    def opened(self, *, voice_in_events: bool = False) -> None:
+        """The control channel is up; ``voice_in_events``: the client gets the reply's audio on it, and plays it."""
+        self._replies.in_events = voice_in_events
+        self._emit(ev.SessionEvent(type="session.created", session=self.session.data))
 
-    def configure(self, change: Mapping[str, Any]) -> None:
-        """Merge what a client wants of its session; what the server decides keeps its value."""
-        ours = change.get("duologue")
-        if isinstance(ours, Mapping):
-            self._ours = ours.get("events") is True
-        self._session = {**_merge(self._session, change), **self._fixed}
+    def updated(self, session: SessionObject) -> None:
+        """From here on the session is this one."""
+        self.session = session
+        self._emit(ev.SessionEvent(type="session.updated", session=session.data))
 
-    def update(self, change: Mapping[str, Any]) -> None:
-        """Answer a client's ``session.update``."""
-        self.configure(change)
-        self._emit(ev.SessionEvent(type="session.updated", session=self._session))
+    def closed(self) -> None:
+        """The client has closed the session."""
+        self._emit(ev.SessionClosed())
 
-    def error(self, code: str, message: str, event_id: str | None = None, *, ours: bool = False) -> None:
+    def error(self, code: str, message: str, event_id: str | None = None, *, param: str | None = None,
+              ours: bool = False) -> None:
         """Say what was wrong with a client's event, or (``ours``) that the server failed."""
         kind: Literal["invalid_request_error", "server_error"] = "server_error" if ours else "invalid_request_error"
-        self._emit(ev.ErrorEvent(error=ev.ErrorBody(type=kind, code=code, message=message, event_id=event_id)))
+        self._emit(ev.ErrorEvent(error=ev.ErrorBody(type=kind, code=code, message=message, param=param,
+                                                    event_id=event_id)))
 
     # --- items ----------------------------------------------------------------------------------------------
+
+    def item(self, item_id: str) -> ev.Item | None:
+        """The item, if it is kept."""
+        return self._items.get(item_id)
 
     def retrieve(self, item_id: str, event_id: str | None) -> None:
         """Answer a client that asks for an item."""
@@ -105,38 +60,44 @@ class Projection:
         if item is None:
             self.error("item_retrieve_invalid_item_id", f"There is no item {item_id[:64]!r}.", event_id)
         else:
-            self._emit(ev.ItemEvent(type="conversation.item.retrieved", item=item))
+            self._items.tell("conversation.item.retrieved", item)
 
-    def caller_typed(self, text: str, item_id: str | None) -> None:
-        """The client created a message of the caller's."""
-        item_id = item_id or _new_id("item")
-        self._add_complete(ev.Item(id=item_id, status="completed", role="user",
-                                   content=(ev.Content(type="input_text", text=text),)))
+    def delete(self, item_id: str, event_id: str | None) -> None:
+        """Keep an item no longer."""
+        if self._items.forget(item_id):
+            self._emit(ev.ItemDeleted(item_id=item_id))
+        else:
+            self.error("item_delete_invalid_item_id", f"There is no item {item_id[:64]!r}.", event_id)
 
-    def _keep(self, item: ev.Item) -> None:
-        self._items[item.id] = item
-        while len(self._items) > MAX_ITEMS:
-            self._items.popitem(last=False)
-
-    def _add_complete(self, item: ev.Item) -> None:
-        self._keep(item)
-        previous, self._last_item = self._last_item, item.id
-        self._emit(ev.ItemEvent(type="conversation.item.added", item=item, previous_item_id=previous))
-        self._emit(ev.ItemEvent(type="conversation.item.done", item=item, previous_item_id=previous))
+    def created(self, item: ev.Item) -> None:
+        """The client created an item, which it may have named."""
+        self._items.add_complete(item if item.id else item.model_copy(update={"id": new_id("item")}))
 
     # --- the caller -----------------------------------------------------------------------------------------
 
-    def speech_started(self, at_ms: int) -> None:
-        """Speech began."""
-        if self._pending is None:
-            self._pending = _Utterance(_new_id("item"), at_ms, at_ms)
-        self._emit(ev.SpeechStarted(item_id=self._pending.item_id, audio_start_ms=at_ms))
+    def speech_started(self, at_ms: int, *, over_reply: bool = False) -> None:
+        """Speech began, ``over_reply`` perhaps: then a client that plays the reply itself is told when it counts."""
+        self._utterances.started(at_ms, hold=over_reply and self._replies.in_events)
 
     def speech_stopped(self, at_ms: int) -> None:
         """Speech ended; whether the utterance did, the thinker decides."""
-        if self._pending is not None:
-            self._pending.end_ms = at_ms
-            self._emit(ev.SpeechStopped(item_id=self._pending.item_id, audio_end_ms=at_ms))
+        self._utterances.stopped(at_ms)
+
+    def speech_settled(self) -> None:
+        """No speech is over a reply any more, and it was not interrupted."""
+        self._utterances.settle()
+
+    def audio_comes(self, at_ms: int) -> None:
+        """The caller's audio comes in a session without speech events."""
+        self._utterances.heard_from(at_ms)
+
+    def committed(self) -> None:
+        """The client says that the caller has said all."""
+        self._utterances.committed()
+
+    def cleared(self) -> None:
+        """What was not given to the model of the caller's audio is dropped."""
+        self._emit(ev.BufferCleared())
 
     def key_pressed(self, key: str, at_unix_s: int) -> None:
         """The caller pressed a key on a telephone."""
@@ -144,114 +105,73 @@ class Projection:
 
     def caller_words(self, utterance: int, text: str, final: bool, start_ms: int, end_ms: int) -> None:
         """What the caller was understood to say in ``utterance``."""
-        mine = self._utterances.get(utterance)
-        if mine is None:
-            mine = self._pending or _Utterance(_new_id("item"), start_ms, end_ms)
-            self._utterances[utterance] = mine
-        if not final:
-            if self._ours:
-                self._emit(ev.PartialTranscript(item_id=mine.item_id, text=text))
-            return
-        del self._utterances[utterance]
-        if self._pending is mine:
-            self._pending = None
-        if not text:
-            return
-        self._emit(ev.Committed(item_id=mine.item_id, previous_item_id=self._last_item))
-        self._add_complete(ev.Item(id=mine.item_id, status="completed", role="user",
-                                   content=(ev.Content(type="input_audio", transcript=text),)))
-        self._emit(ev.TranscriptionCompleted(
-            item_id=mine.item_id, transcript=text,
-            usage=ev.TranscriptionUsage(seconds=max(0, end_ms - start_ms) / 1000)))
+        partial = self._utterances.words(utterance, text, final, start_ms, end_ms)
+        if partial is not None:
+            self.ours(partial)
 
     # --- replies --------------------------------------------------------------------------------------------
 
+    def asked(self, metadata: Mapping[str, str] | None) -> None:
+        """The client asked for a response; ``metadata`` goes back with the next one."""
+        self._replies.asked(metadata)
+
+    def nothing_came(self, *, cancelled: bool = False) -> None:
+        """Nothing came of what the client asked for, or it was taken back."""
+        self._replies.nothing_came(cancelled=cancelled)
+
     def reply_opened(self, turn: int) -> None:
         """The thinker began a reply; again is nothing."""
-        if turn in self._replies:
-            return
-        reply = self._replies[turn] = _Reply(_new_id("resp"), _new_id("item"))
-        while len(self._replies) > MAX_ITEMS:
-            self._replies.popitem(last=False)
-        item = ev.Item(id=reply.item_id, status="in_progress", role="assistant")
-        self._emit(ev.ResponseEvent(type="response.created",
-                                    response=ev.Response(id=reply.response_id, status="in_progress")))
-        self._emit(ev.OutputItemEvent(type="response.output_item.added", response_id=reply.response_id, item=item))
-        previous, self._last_item = self._last_item, reply.item_id
-        self._keep(item)
-        self._emit(ev.ItemEvent(type="conversation.item.added", item=item, previous_item_id=previous))
-        self._emit(ev.ContentPartEvent(type="response.content_part.added", response_id=reply.response_id,
-                                       item_id=reply.item_id, part=ev.Part()))
+        self._replies.opened(turn)
 
     def reply_text(self, turn: int, delta: str) -> None:
         """More text of a reply."""
-        reply = self._replies.get(turn)
-        if reply is not None and not reply.done and delta:
-            reply.text += delta
-            self._emit(ev.TranscriptDelta(response_id=reply.response_id, item_id=reply.item_id, delta=delta))
+        self._replies.text(turn, delta)
 
-    def reply_ended(self, turn: int, status: Status, reason: str = "") -> None:
-        """The engine's terminal event; nothing if the reply was cut before."""
-        reply = self._replies.get(turn)
-        if reply is None or reply.done:
-            return
-        details = None
-        if status == "failed":
-            details = ev.StatusDetails(type="failed", error={
-                "code": "reply_failed", "message": reason or "The reply could not be finished."})
-        elif status == "cancelled":
-            details = ev.StatusDetails(type="cancelled", reason="turn_detected")
-        self._finish(reply, status, details, reply.text)
+    def reply_ended(self, turn: int, status: Status, reason: str = "", *, voiced: bool = False) -> None:
+        """The engine's terminal event; nothing if the reply was cut before. ``voiced``: there was audio of it."""
+        self._replies.ended(turn, status, reason, voiced=voiced)
 
-    def reply_cut(self, turn: int, heard_text: str, audio_end_ms: int, *, by_client: bool) -> None:
+    def reply_cut(self, turn: int, heard_text: str, audio_end_ms: int, why: ev.CutReason) -> None:
         """The reply was interrupted: ``heard_text`` of it, in ``audio_end_ms`` of audio, was heard."""
-        reply = self._replies.get(turn)
-        if reply is None:
-            return
-        if reply.done:
-            self._keep(self._item(reply, "incomplete", heard_text))
-        else:
-            reason: Literal["client_cancelled", "turn_detected"] = "client_cancelled" if by_client else "turn_detected"
-            self._finish(reply, "cancelled", ev.StatusDetails(type="cancelled", reason=reason), heard_text)
-        self._emit(ev.OutputBuffer(type="output_audio_buffer.cleared", response_id=reply.response_id))
-        self._emit(ev.ItemTruncated(item_id=reply.item_id, audio_end_ms=audio_end_ms))
-        if self._ours:
-            self._emit(ev.ReplyHeard(item_id=reply.item_id, text=reply.text, heard_text=heard_text))
+        stopped = self._utterances.release()
+        text = self._replies.cut(turn, heard_text, audio_end_ms, why)
+        if stopped is not None:
+            self._utterances.stopped(stopped)
+        if text is not None:
+            self.ours(ev.ReplyHeard(item_id=self._replies.names(turn)[1], text=text, heard_text=heard_text))
+
+    def reply_shortened(self, turn: int, heard_text: str) -> None:
+        """Of a reply that was over, only this was heard."""
+        self._replies.shortened(turn, heard_text)
+
+    def truncated(self, item_id: str, audio_end_ms: int) -> None:
+        """Answer a client that said how much of a reply was heard."""
+        self._replies.truncated(item_id, audio_end_ms)
+
+    def turn_of(self, item_id: str) -> int | None:
+        """The turn that an item is the reply of."""
+        return self._replies.turn_of(item_id)
+
+    def reply_names(self, turn: int) -> tuple[str, str]:
+        """The ids of a turn's response and item."""
+        return self._replies.names(turn)
 
     def play_started(self, turn: int) -> None:
         """The reply's first sample was played."""
-        self._buffer("output_audio_buffer.started", turn)
+        self._replies.buffer("output_audio_buffer.started", turn)
 
     def play_finished(self, turn: int) -> None:
         """The reply's last sample was played."""
-        self._buffer("output_audio_buffer.stopped", turn)
+        self._replies.played(turn)
+        self._replies.buffer("output_audio_buffer.stopped", turn)
 
-    def _buffer(self, kind: Literal["output_audio_buffer.started", "output_audio_buffer.stopped"], turn: int) -> None:
-        reply = self._replies.get(turn)
-        if reply is not None:
-            self._emit(ev.OutputBuffer(type=kind, response_id=reply.response_id))
-
-    def _item(self, reply: _Reply, status: Literal["completed", "incomplete"], text: str) -> ev.Item:
-        return ev.Item(id=reply.item_id, status=status, role="assistant",
-                       content=(ev.Content(type="output_audio", transcript=text),))
-
-    def _finish(self, reply: _Reply, status: Status, details: ev.StatusDetails | None, text: str) -> None:
-        reply.done = True
-        item = self._item(reply, "completed" if status == "completed" else "incomplete", text)
-        self._keep(item)
-        response_id, item_id = reply.response_id, reply.item_id
-        self._emit(ev.AudioDone(response_id=response_id, item_id=item_id))
-        self._emit(ev.TranscriptDone(response_id=response_id, item_id=item_id, transcript=text))
-        self._emit(ev.ContentPartEvent(type="response.content_part.done", response_id=response_id, item_id=item_id,
-                                       part=ev.Part(transcript=text)))
-        self._emit(ev.ItemEvent(type="conversation.item.done", item=item))
-        self._emit(ev.OutputItemEvent(type="response.output_item.done", response_id=response_id, item=item))
-        self._emit(ev.ResponseEvent(type="response.done", response=ev.Response(
-            id=response_id, status=status, status_details=details, output=(item,))))
+    def tool_called(self, call_id: str, name: str, arguments: str) -> None:
+        """The thinker asks for a tool's work."""
+        self._replies.tool_called(call_id, name, arguments)
 
     # --- ours -----------------------------------------------------------------------------------------------
 
     def ours(self, event: ev.ServerEvent) -> None:
         """Send one of our own events, if the client asked for them."""
-        if self._ours:
+        if self.session.wishes.ours:
             self._emit(event)

@@ -50,7 +50,7 @@ def _line(entry: AnyEntry, names: _Names) -> str | None:
             return None
         case tape.Told():
             what = {"told": {key: value for key, value in entry.event.items() if key not in ("seq", "reason")}}
-        case tape.Appended() | tape.Injected() | tape.Responded() | tape.Interrupted():
+        case tape.Appended() | tape.Reopened() | tape.Injected() | tape.Responded() | tape.Interrupted():
             what = {"given": entry.model_dump(mode="json", exclude={"at"})}
         case _:
             return None

@@ -21,9 +21,10 @@ from duologue import metrics
 from duologue.agent.call import Session
 from duologue.agent.config import ConversationConfig
 from duologue.agent.logs import EventLog
+from duologue.agent.realtime.formats import AudioFormat
 from duologue.agent.recording import tape, told
 from duologue.agent.recording.tape import AnyEntry, CallSheet
-from duologue.agent.transports.base import FRAME_MS, CallMedia, Transport
+from duologue.agent.transports.base import FRAME_MS, EventMedia, Speak, Transport
 from duologue.engine import (
     INPUT_RATE,
     AgentSaid,
@@ -181,7 +182,7 @@ class Tape:
         # Without its first entry there are no files to write the others to.
         self._over = not recorder.put(files, sheet)
 
-    def media(self, call: CallMedia) -> CallMedia:
+    def media(self, call: EventMedia) -> EventMedia:
         """``call`` as its transport is to see it."""
         return _TapedMedia(self, call)
 
@@ -227,13 +228,29 @@ def _who(item: HistoryItem) -> str:
 
 
 class _TapedMedia:
-    def __init__(self, tape_: Tape, call: CallMedia) -> None:
+    def __init__(self, tape_: Tape, call: EventMedia) -> None:
         self._tape = tape_
         self._call = call
 
     @property
     def output_rate(self) -> int:
         return self._call.output_rate
+
+    @property
+    def formats(self) -> tuple[AudioFormat, AudioFormat]:
+        return self._call.formats
+
+    @property
+    def sounding(self) -> bool:
+        return self._call.sounding
+
+    @property
+    def silence_due(self) -> int:
+        return self._call.silence_due
+
+    @property
+    def awaits_time(self) -> bool:
+        return self._call.awaits_time
 
     def feed(self, pcm: Pcm, concealed: int = 0) -> None:
         self._tape.sound("caller", pcm)
@@ -248,6 +265,12 @@ class _TapedMedia:
         self._tape.sound("agent", pcm)
         return pcm
 
+    def speak(self, ahead: int, out: Speak) -> Pcm:
+        self._tape.note(tape.Pulled(at=self._tape.now, samples=self.output_rate * FRAME_MS // 1000, ahead=ahead))
+        pcm = self._call.speak(ahead, out)
+        self._tape.sound("agent", pcm)
+        return pcm
+
     def receive(self, message: str) -> None:
         self._tape.note(tape.Received(at=self._tape.now, message=message))
         self._call.receive(message)
@@ -256,9 +279,9 @@ class _TapedMedia:
         self._tape.note(tape.Key(at=self._tape.now, key=key))
         self._call.dtmf(key)
 
-    def connected(self) -> None:
-        self._tape.note(tape.Connected(at=self._tape.now))
-        self._call.connected()
+    def connected(self, *, voice_in_events: bool = False) -> None:
+        self._tape.note(tape.Connected(at=self._tape.now, voice_in_events=voice_in_events))
+        self._call.connected(voice_in_events=voice_in_events)
 
     def gone(self, reason: str) -> None:
         self._tape.note(tape.Gone(at=self._tape.now, reason=reason))
@@ -291,6 +314,10 @@ class _TapedSession:
         self._tape.note(tape.Appended(at=self._tape.now, unit=unit.index, speech=round(unit.speech, 6),
                                       concealed=unit.concealed, agent_audible=unit.agent_audible))
         self._session.append(unit)
+
+    def reopen(self, brief: Brief) -> None:
+        self._session.reopen(brief)
+        self._tape.note(tape.Reopened(at=self._tape.now, brief=brief))
 
     def inject(self, item: Item) -> None:
         self._tape.note(tape.Injected(at=self._tape.now, item=told.item(item)))

@@ -22,6 +22,7 @@ from duologue.agent.media.vad import VoiceActivity
 from duologue.agent.recording import tape, told
 from duologue.agent.recording.tape import AnyEntry, Recording
 from duologue.engine import (
+    Brief,
     CallerWords,
     Decision,
     EngineEvent,
@@ -85,13 +86,13 @@ async def replay(recording: Recording, source: Source = Source.RUN, *, pipeline:
     for entry in recording.entries:
         match entry:
             case tape.Connected():
-                call.connected()
+                call.connected(voice_in_events=entry.voice_in_events)
             case tape.Fed():
                 out.now = entry.at + entry.samples
                 call.feed(caller[heard:heard + entry.samples], entry.concealed)
                 heard += entry.samples
             case tape.Pulled():
-                out.agent.append(call.pull())
+                out.agent.append(call.pull() if entry.ahead is None else call.speak(entry.ahead, _nowhere))
             case tape.Received():
                 call.receive(entry.message)
             case tape.Key():
@@ -105,6 +106,10 @@ async def replay(recording: Recording, source: Source = Source.RUN, *, pipeline:
     call.hang_up("the recording is over")
     await call.wait_closed()
     return out
+
+
+def _nowhere(_response: str, _item: str, _pcm: Pcm) -> None:
+    """The client is not there any more."""
 
 
 class _Transport:
@@ -149,6 +154,9 @@ class _Session:
         self._out.note(tape.Appended(at=self._out.now, unit=unit.index, speech=round(unit.speech, 6),
                                      concealed=unit.concealed, agent_audible=unit.agent_audible))
 
+    def reopen(self, brief: Brief) -> None:
+        self._out.note(tape.Reopened(at=self._out.now, brief=brief))
+
     def inject(self, item: Item) -> None:
         self._out.note(tape.Injected(at=self._out.now, item=told.item(item)))
 
@@ -173,6 +181,10 @@ class _RunSession(_Session):
     def append(self, unit: Unit) -> None:
         super().append(unit)
         self._engine.append(unit)
+
+    def reopen(self, brief: Brief) -> None:
+        self._engine.reopen(brief)
+        super().reopen(brief)
 
     def inject(self, item: Item) -> None:
         super().inject(item)

@@ -34,6 +34,7 @@ class Connected(Entry):
     """The call's media and control channel came up."""
 
     kind: Literal["connected"] = "connected"
+    voice_in_events: bool = False
 
 
 class Fed(Entry):
@@ -45,10 +46,14 @@ class Fed(Entry):
 
 
 class Pulled(Entry):
-    """``samples`` of the reply were played."""
+    """``samples`` of the reply were played.
+
+    Or given to a client that plays them itself, which of those before cannot have played the last ``ahead`` yet.
+    """
 
     kind: Literal["pulled"] = "pulled"
     samples: int
+    ahead: int | None = None
 
 
 class Received(Entry):
@@ -104,6 +109,13 @@ class Injected(Entry):
     item: dict[str, Any]
 
 
+class Reopened(Entry):
+    """The engine's session began again with another brief."""
+
+    kind: Literal["reopened"] = "reopened"
+    brief: Brief
+
+
 class Responded(Entry):
     """The engine was asked for a reply."""
 
@@ -120,7 +132,7 @@ class Interrupted(Entry):
     heard: str
 
 
-AnyEntry = (Connected | Fed | Pulled | Received | Key | Gone | Told | Sent | Appended | Injected | Responded
+AnyEntry = (Connected | Fed | Pulled | Received | Key | Gone | Told | Sent | Appended | Reopened | Injected | Responded
             | Interrupted)
 ENTRY: TypeAdapter[AnyEntry] = TypeAdapter(Annotated[AnyEntry, Field(discriminator="kind")])
 

@@ -7,8 +7,10 @@ clock, so that between the playout and the network there is no queue that a flus
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol, runtime_checkable
 
+from duologue.agent.realtime.formats import AudioFormat
 from duologue.engine import Pcm
 
 FRAME_MS = 20
@@ -39,6 +41,44 @@ class CallMedia(Protocol):
 
     def gone(self, reason: str) -> None:
         """Say that the caller hung up or was lost; idempotent."""
+
+
+Speak = Callable[[str, str, Pcm], None]
+"""Takes samples of a reply and the ids of its response and its item."""
+
+
+class EventMedia(CallMedia, Protocol):
+    """What a call offers a transport that carries the reply among the events, to a client that plays it itself.
+
+    Such a client needs a little audio ahead of its clock, and may send no audio while nobody speaks. What it cannot
+    have played yet was not heard.
+    """
+
+    @property
+    def formats(self) -> tuple[AudioFormat, AudioFormat]:
+        """How the client's audio is coded, in and out."""
+
+    @property
+    def sounding(self) -> bool:
+        """Whether the next 20 ms hold any of a reply."""
+
+    @property
+    def silence_due(self) -> int:
+        """Samples (16 kHz) of silence that are to be fed at once, unless the caller's own come."""
+
+    @property
+    def awaits_time(self) -> bool:
+        """Whether a reply is awaited or being written, so that the caller's samples must go on, be they silence."""
+
+    def connected(self, *, voice_in_events: bool = False) -> None:
+        """Say that the call may begin; with ``voice_in_events``, that ``speak`` is used in place of ``pull``."""
+
+    def speak(self, ahead: int, out: Speak) -> Pcm:
+        """Give the reply's next 20 ms like ``pull``, and what of it belongs to a reply to ``out``.
+
+        ``out`` is called after the events that say that a reply begins and before those that say that it is over.
+        ``ahead`` is how many of the samples given before, at ``output_rate``, the client cannot have played yet.
+        """
 
 
 class Transport(Protocol):

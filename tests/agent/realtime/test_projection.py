@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 
 from duologue.agent.realtime import events as ev
+from duologue.agent.realtime.items import MAX_ITEMS
 from duologue.agent.realtime.parse import MAX_EVENT_CHARS, BadEventError, parse
-from duologue.agent.realtime.projection import MAX_ITEMS, Projection
+from duologue.agent.realtime.projection import Projection
+from duologue.agent.realtime.session import SessionObject
 
 
 class Client:
@@ -16,10 +19,13 @@ class Client:
 
     def __init__(self, ours: bool = False) -> None:
         self.events: list[ev.ServerEvent] = []
-        self.projection = Projection("embedded", self.events.append)
+        self.projection = Projection(SessionObject("embedded"), self.events.append)
         if ours:
-            self.projection.update({"duologue": {"events": True}})
+            self.update({"duologue": {"events": True}})
             self.events.clear()
+
+    def update(self, change: dict[str, Any]) -> None:
+        self.projection.updated(self.projection.session.merged(change))
 
     @property
     def types(self) -> list[str]:
@@ -52,7 +58,7 @@ def test_a_cut_reply_is_cancelled_once_and_its_item_holds_what_was_heard() -> No
     client = Client(ours=True)
     client.projection.reply_opened(1)
     client.projection.reply_text(1, "One, two, three.")
-    client.projection.reply_cut(1, "One, two", 900, by_client=False)
+    client.projection.reply_cut(1, "One, two", 900, "turn_detected")
     client.projection.reply_ended(1, "cancelled")
     assert client.types.count("response.done") == 1
     assert client.types[-3:] == ["output_audio_buffer.cleared", "conversation.item.truncated", "duologue.reply.heard"]
@@ -68,7 +74,7 @@ def test_a_reply_cut_after_it_was_complete_is_not_ended_twice() -> None:
     client.projection.reply_opened(1)
     client.projection.reply_text(1, "One, two.")
     client.projection.reply_ended(1, "completed")
-    client.projection.reply_cut(1, "One,", 400, by_client=True)
+    client.projection.reply_cut(1, "One,", 400, "client_cancelled")
     assert client.types.count("response.done") == 1
     item_id = str(client.last("conversation.item.truncated")["item_id"])
     client.projection.retrieve(item_id, None)
@@ -120,14 +126,14 @@ def test_our_own_events_go_only_to_clients_that_asked() -> None:
         client.projection.ours(ev.StateEvent(state="listening", at_ms=0))
         client.projection.caller_words(0, "hello", False, 0, 80)
         client.projection.reply_opened(1)
-        client.projection.reply_cut(1, "", 0, by_client=False)
+        client.projection.reply_cut(1, "", 0, "turn_detected")
         assert any(kind.startswith("duologue.") for kind in client.types) == ours
 
 
 def test_a_session_update_is_a_deep_merge_and_keeps_what_the_server_decides() -> None:
     client = Client()
     client.projection.opened()
-    client.projection.update({"type": "realtime", "model": "other", "tracing": "auto",
+    client.update({"type": "realtime", "model": "other", "tracing": "auto",
                               "audio": {"input": {"turn_detection": {"type": "semantic_vad"}}}})
     session = client.last("session.updated")["session"]
     assert isinstance(session, dict)
@@ -148,7 +154,8 @@ def test_an_unknown_item_is_refused_with_the_clients_event_id() -> None:
 def test_items_are_kept_up_to_a_bound() -> None:
     client = Client()
     for n in range(MAX_ITEMS + 1):
-        client.projection.caller_typed(f"text {n}", f"item_{n}")
+        client.projection.created(ev.Item(id=f"item_{n}", status="completed", role="user",
+                                          content=(ev.Content(type="input_text", text=f"text {n}"),)))
     client.projection.retrieve("item_0", None)
     assert client.types[-1] == "error"
     client.projection.retrieve("item_1", None)

@@ -9,6 +9,7 @@ import pytest
 
 from duologue.agent.realtime import events as ev
 from duologue.agent.realtime.projection import Projection
+from duologue.agent.realtime.session import SessionObject
 from duologue.agent.transports.livekit.projection import (
     AgentState,
     Caption,
@@ -26,8 +27,8 @@ class Scene:
     def __init__(self, *, own_events: bool = False) -> None:
         self.room = RoomProjection(own_events=own_events)
         self.told: list[Notice] = []
-        self.call = Projection("model", self._emit)
-        self.call.configure({"duologue": {"events": True}})
+        self.call = Projection(SessionObject("model"), self._emit)
+        self.call.session = self.call.session.merged({"duologue": {"events": True}})
 
     def _emit(self, event: ev.ServerEvent) -> None:
         self.told += self.room.outgoing(event.model_dump_json(exclude_none=True))
@@ -61,7 +62,7 @@ def test_a_cut_reply_is_replaced_by_what_was_heard(complete: bool) -> None:
     scene.call.reply_text(1, "One, two, three.")
     if complete:
         scene.call.reply_ended(1, "completed")
-    scene.call.reply_cut(1, "One, ", 900, by_client=False)
+    scene.call.reply_cut(1, "One, ", 900, "turn_detected")
     spoken, done, heard = scene.captions
     assert isinstance(spoken, Spoken)
     assert done == SpokenDone(spoken.segment)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from livekit import api, rtc
 
-from duologue.engine import Refused
+from duologue.engine import CallerText, Refused
 from tests.agent.test_call import ScriptedSession
 from tests.agent.transports.livekit.house import answer, dispatch_to, house_of, humming, loudness, until, worker
 from tests.harness.livekit import RoomCaller, room_call
@@ -169,9 +169,9 @@ async def test_messages_of_others_than_the_caller_are_ignored(tmp_path: Path) ->
             await joined(guest)
             await guest.send(typed)
             await asyncio.sleep(1)
-            assert session.typed == []
+            assert session.items == []
             await caller.send(typed)
-            await until(lambda: session.typed == ["hello"], "the caller's text")
+            await until(lambda: session.items == [CallerText("hello")], "the caller's text")
 
 
 async def test_our_own_events_are_kept_from_rooms_that_did_not_ask_and_captions_come_all_the_same(

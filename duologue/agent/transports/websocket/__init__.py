@@ -1,0 +1,1 @@
+"""OpenAI-Realtime over a WebSocket: events and audio both ways on one connection."""
