@@ -168,7 +168,7 @@ def train(folder: Path, minutes: float) -> None:
         if time.monotonic() - saved_at > _CHECKPOINT_S:
             saved_at = time.monotonic()
             _save(file, codec, optimizer, step, spent)
-            print(f"{spent / 60:.1f} CPU min, step {step}, loss {float(error):.3f}: {validate(codec, validation)}",
+            print(f"{spent / 60:.1f} CPU min, step {step}, loss {error.item():.3f}: {validate(codec, validation)}",
                   flush=True)
     _save(file, codec, optimizer, step, spent)
     print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(codec, validation)}", flush=True)

@@ -120,7 +120,7 @@ def train(folder: Path, minutes: float) -> None:
         if time.monotonic() - saved_at > _CHECKPOINT_S:
             saved_at = time.monotonic()
             _save(file, talker, optimizer, step, spent)
-            print(f"{spent / 60:.1f} CPU min, step {step}, codes {float(codes):.2f}, moves {float(moves):.4f}: "
+            print(f"{spent / 60:.1f} CPU min, step {step}, codes {codes.item():.2f}, moves {moves.item():.4f}: "
                   f"{validate(talker, validation)}", flush=True)
     _save(file, talker, optimizer, step, spent)
     print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(talker, validation)}", flush=True)
