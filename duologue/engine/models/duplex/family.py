@@ -141,5 +141,9 @@ class Format(Protocol):
         """The answer that says ``text`` and ends its reply."""
 
     @property
+    def pauses(self) -> bool:
+        """Whether a unit of a reply without a word is told too, because it is a unit of the talker's."""
+
+    @property
     def silent(self) -> tuple[int, ...]:
         """The answer of a unit in which nothing was said."""

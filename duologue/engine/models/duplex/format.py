@@ -112,6 +112,8 @@ class Format:
         """Units at the start of a session in which the thinker only listens."""
         self.recent = options.repetition_window if options.repetition_penalty != 1 else 0
         """Tokens that ``Ask.recent`` is to have at most."""
+        self.pauses = False
+        """Whether a unit of a reply without a word is told too."""
         self.silent = (tokens.listen,)
         """The answer of a unit in which nothing was said."""
         self.grammar = Grammar(

@@ -206,7 +206,8 @@ class Mind:
             reply.pass_over()
         self._count(asked.ask.rule, tokens)
         # What an interruption has made void already is not told.
-        told = reply.tell(self._session, self._epoch, last=reply is not self._reply) \
+        told = reply.tell(self._session, self._epoch, last=reply is not self._reply,
+                          pause=answer.speaks and self._model.format.pauses) \
             if reply is not None and not self._interrupts else None
         known = reply is not None and reply.known
         speaks = answer.speaks and known
@@ -225,14 +226,14 @@ class Mind:
         if answer.speaks:
             if reply is None:
                 reply = self._begin(next_turn, epoch)
-            reply.add(entry, answer, rows, self._nothing)
+            reply.add(entry, answer, rows)
         if reply is not None and (answer.ends or answer.listens):
             reply.text.end()
             self._reply = None
         return reply
 
     def _begin(self, number: int, epoch: int) -> Reply:
-        self._reply = self._replies[number] = Reply(number, epoch, Text(self._model.words))
+        self._reply = self._replies[number] = Reply(number, epoch, Text(self._model.words), self._nothing)
         self._next_turn = max(self._next_turn, number + 1)
         if len(self._replies) > REPLIES_KEPT:
             del self._replies[min(self._replies)]

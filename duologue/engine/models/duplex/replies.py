@@ -28,7 +28,8 @@ class Spoken:
 class Reply:
     """One reply, begun in ``epoch``."""
 
-    def __init__(self, number: int, epoch: int, text: Text) -> None:
+    def __init__(self, number: int, epoch: int, text: Text, nothing: Rows) -> None:
+        """``nothing`` is the state, (hidden_size,), of a token whose own is not known."""
         self.number = number
         self.epoch = epoch
         self.text = text
@@ -42,19 +43,20 @@ class Reply:
         self._told = 0
         """Tokens that have been told."""
         self._seq = 0
+        self._nothing = nothing
 
     @property
     def known(self) -> bool:
         """Whether anybody has been told of it."""
         return self.start > 0
 
-    def add(self, entry: int, answer: Answer, rows: Mapping[int, Rows], nothing: Rows) -> None:
-        """Add the text of an answer; ``nothing`` is the state of a token whose own is not in ``rows``."""
+    def add(self, entry: int, answer: Answer, rows: Mapping[int, Rows]) -> None:
+        """Add the text of an answer whose tokens have the states ``rows``, by their places in it."""
         first = len(self.text.tokens)
         for token in answer.text:
             self.text.add(token)
         self._spoken.append(Spoken(entry, first, len(self.text.tokens), answer.lead))
-        self._rows += [rows.get(place, nothing) for place in answer.places]
+        self._rows += [rows.get(place, self._nothing) for place in answer.places]
 
     def pass_over(self) -> None:
         """Take the tokens before ``start`` for told, as they were in the session's life before."""
@@ -62,21 +64,23 @@ class Reply:
             self._told += 1
             del self._rows[:1]
 
-    def tell(self, session: str, epoch: int, *, last: bool) -> ReplyText | None:
-        """Tell what of its text is new, or that it is whole. One without a word is told to nobody."""
+    def tell(self, session: str, epoch: int, *, last: bool, pause: bool) -> ReplyText | None:
+        """Tell what of its text is new, or that it is whole; with ``pause`` also that there is nothing new.
+
+        A reply without a word is told to nobody.
+        """
         if self.over:
             return None
         text, first, behind = self.text, self._told, self.text.whole
         end = text.ends[behind - 1] if behind else 0
-        if end == self.start and not (last and self.known):
+        if end == self.start and not (self.known and (last or pause)):
             return None
-        count = behind - first
+        rows, self._rows = self._rows[:behind - first], self._rows[behind - first:]
         conditioning = Conditioning(
-            np.array(text.tokens[first:behind], np.int32), np.stack(self._rows[:count]),
-            np.array(text.ends[first:behind], np.int32)) if count else None
+            np.array(text.tokens[first:behind], np.int32), np.array(rows, np.float32).reshape(-1, len(self._nothing)),
+            np.array(text.ends[first:behind], np.int32)) if rows or pause else None
         message = ReplyText(Fence(session, epoch, self.number, self._seq), self.start, text.text[self.start:end], last,
                             conditioning=conditioning)
-        del self._rows[:count]
         self._told, self.start, self._seq, self.over = behind, end, self._seq + 1, last
         return message
 

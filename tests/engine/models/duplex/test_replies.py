@@ -19,11 +19,11 @@ END = (T.turn_eos, T.chunk_eos)
 
 def reply(*units: tuple[int, str]) -> Reply:
     """A reply spoken in these entries."""
-    made = Reply(0, 0, Text(Words(TOKENIZER)))
+    made = Reply(0, 0, Text(Words(TOKENIZER)), NOTHING)
     for entry, text in units:
         answer = FORM.answer(open=entry != units[0][0])
         answer.take((T.speak, *FORM.encode(text), T.chunk_eos))
-        made.add(entry, answer, {}, NOTHING)
+        made.add(entry, answer, {})
     return made
 
 

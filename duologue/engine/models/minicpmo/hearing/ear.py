@@ -89,6 +89,10 @@ class Ear:
             stream.spectrum, stream.units, stream.key = spectrum, stream.units + 1, _digest(stream.key, unit)
         return [Embeddings(rows, stream.key) for rows, stream in zip(heard, streams, strict=True)]
 
+    def stream(self) -> Hearing:
+        """Begin a session's stream."""
+        return Hearing(self)
+
     @torch.inference_mode()
     def clip(self, pcm: Pcm) -> Embeddings:
         """Encode a whole clip, int16 (n,), 30 s at a time; returns a row for each whole 100 ms, (rows, hidden_size).
