@@ -1,136 +1,30 @@
-"""One call: binds a transport, a conversation and an engine session; the only glue between them.
+"""One call's life: a transport, an engine session and the exchange between them, from connect to hang-up.
 
-Everything here happens on the event loop and takes microseconds; the model works in processes of its own.
-What each side means is decided elsewhere: turn-taking in ``conversation.py``, the wire in ``realtime/``,
-audio in ``media/``. Time is the number of the caller's samples.
+The only async glue: everything that happens in a call is in ``exchange.py``.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import asdict
+from typing import Any
 
 from duologue import metrics
-from duologue.agent.awaited import Awaited, Late
-from duologue.agent.client import Client
 from duologue.agent.config import ConversationConfig
-from duologue.agent.conversation import Conversation
-from duologue.agent.latencies import Latencies
+from duologue.agent.exchange import Exchange
 from duologue.agent.logs import EventLog
-from duologue.agent.media.activity import Hint, Offset, Onset, Probability, VoiceEvent
-from duologue.agent.media.playout import Playout, Pulled
-from duologue.agent.media.units import Unitizer
+from duologue.agent.ports import Ear, Session
 from duologue.agent.realtime import events as ev
-from duologue.agent.realtime.formats import AudioFormat
-from duologue.agent.realtime.projection import Projection
-from duologue.agent.realtime.replies import Status
-from duologue.agent.realtime.session import SessionObject
-from duologue.agent.transports.base import FRAME_MS, Speak, Telephone, Transport
-from duologue.agent.turn_events import (
-    Announce,
-    CancelAsked,
-    Cause,
-    Duck,
-    End,
-    Event,
-    HungUp,
-    Interrupt,
-    Pause,
-    PlayFinished,
-    PlayStarted,
-    RanLong,
-    ReplyClosed,
-    ReplyOpened,
-    Resume,
-    Ruled,
-    State,
-    Tick,
-    Unduck,
-)
-from duologue.engine import (
-    INPUT_RATE,
-    Brief,
-    CallerWords,
-    Choice,
-    Decision,
-    EngineEvent,
-    Health,
-    Item,
-    Overrun,
-    Pcm,
-    PipelineConfig,
-    ReplyAudio,
-    ReplyText,
-    ToolCall,
-    TurnEnd,
-    TurnStatus,
-    Unit,
-)
+from duologue.agent.transports.base import Telephone, Transport
+from duologue.engine import PipelineConfig
 
 _log = EventLog(__name__)
 
-_PER_MS = INPUT_RATE // 1000
-_ECHO_TAIL = 200 * _PER_MS
-"""Samples for which the reply counts as audible after its last frame was handed out: the way to the caller's ear
-and back through the microphone (a browser's jitter buffer alone holds 25-60 ms)."""
-
-_STATUS: dict[TurnStatus, Status] = {TurnStatus.DONE: "completed", TurnStatus.INTERRUPTED: "cancelled",
-                                     TurnStatus.FAILED: "failed"}
-_REASON: dict[Cause, ev.CutReason] = {Cause.SPEECH: "turn_detected", Cause.CLIENT: "client_cancelled",
-                                      Cause.LENGTH: "max_output_tokens"}
-_NO_TURN = -1
-
-
-@dataclass(slots=True)
-class Tally:
-    """What happened in a call, for its log line."""
-
-    units: int = 0
-    turns: int = 0
-    interruptions: int = 0
-    false_alarms: int = 0
-    concealed_ms: int = 0
-    underruns: int = 0
-
-
-class Ear(Protocol):
-    """What tells a call when speech begins and ends: ``VoiceActivity``, or a test's script."""
-
-    def push(self, pcm: Pcm) -> list[VoiceEvent]:
-        """Take the next samples (16 kHz); returns what they showed."""
-
-
-class Session(Protocol):
-    """What a call needs of an ``EngineSession``; a test's script is one too."""
-
-    def append(self, unit: Unit) -> None:
-        """Give the next unit."""
-
-    def reopen(self, brief: Brief) -> None:
-        """Begin again with another brief; ``ValueError`` once anything was given."""
-
-    def inject(self, item: Item) -> None:
-        """Give an item between two units."""
-
-    def respond(self, instructions: str = "") -> None:
-        """Turn mode: ask for a reply."""
-
-    def interrupt(self, turn: int, heard_samples: int) -> str:
-        """Cut a reply; returns the text that was heard."""
-
-    def outputs(self) -> AsyncIterator[EngineEvent]:
-        """Yield what happens."""
-
-    async def close(self) -> None:
-        """Give everything back."""
-
 
 class Call:
-    """One caller, from connect to hang-up. Implements ``CallMedia`` for its transport."""
+    """One caller. ``media`` is what the transport is given of it."""
 
     def __init__(self, call_id: str, session: Session, pipeline: PipelineConfig, config: ConversationConfig,
                  ear: Ear, *, wishes: Mapping[str, Any] | None = None,
@@ -140,34 +34,16 @@ class Call:
         Raises ``BadSessionError`` for wishes that make no session.
         """
         self.call_id = call_id
-        self.tally = Tally()
         self.outcome = ""
         self._log = _log.of(call_id)
         self._session = session
-        self._pipeline = pipeline
         self._on_end = on_end
         self._transport: Transport | None = None
-        self._conversation = Conversation(config.barge_in)
-        self._ear = ear
-        self._unitizer = Unitizer(pipeline.unit_samples)
-        self._playout = Playout(pipeline.output_rate)
-        self._projection = Projection(SessionObject(pipeline.name).merged(wishes or {}), self._emit)
-        self._awaited = Awaited()
-        self._client = Client(self, session, self._projection, self._awaited)
-        self._latencies = Latencies()
+        self.media = Exchange(session, pipeline, config, ear, wishes=wishes or {}, emit=self._emit,
+                              on_end=self._over, log=self._log)
         self._events_sent = 0
-        self._now = 0
-        self._ahead = 0
-        """Samples of the reply that were given and cannot have been played yet."""
-        self._silence_due = 0
-        self._audible_until = 0
-        self._speech_of_unit: dict[int, float] = {}
-        self._newest_turn = _NO_TURN
-        self._voiced: set[int] = set()
         self._closed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
-
-    # --- life -----------------------------------------------------------------------------------------------
 
     def start(self, transport: Transport) -> None:
         """Begin to carry the engine's events to ``transport``."""
@@ -183,17 +59,16 @@ class Call:
     async def _follow_engine(self) -> None:
         try:
             async for event in self._session.outputs():
-                self._on_engine(event)
-            reason = "engine"
+                self.media.take(event)
         except Exception as fault:
             self._log.error("call_failed", fault=fault)
-            self._projection.error("internal_error", "The server failed to go on with this call.", ours=True)
-            reason = "fault"
-        self.hang_up(reason)
+            self.media.failed()
+        else:
+            self.hang_up("engine")
 
     def hang_up(self, reason: str) -> None:
         """End the call; idempotent. ``reason`` goes to the log and the metrics."""
-        self._handle(HungUp(reason))
+        self.media.gone(reason)
 
     @property
     def telephone(self) -> Telephone | None:
@@ -203,6 +78,10 @@ class Call:
     async def wait_closed(self) -> None:
         """Wait until the call has given everything back."""
         await self._closed.wait()
+
+    def _over(self, reason: str) -> None:
+        self.outcome = reason
+        self._spawn(self._give_back())
 
     async def _give_back(self) -> None:
         try:
@@ -218,299 +97,9 @@ class Call:
                 if transport is not None:
                     metrics.CALLS_LIVE.labels(transport=transport.name).dec()
                     metrics.CALLS.labels(transport=transport.name, outcome=self.outcome).inc()
-                self.tally.underruns = self._playout.underruns
-                self._log.info("call_ended", outcome=self.outcome, seconds=round(self._now / INPUT_RATE, 2),
-                               **asdict(self.tally))
+                self._log.info("call_ended", outcome=self.outcome, **asdict(self.media.tally))
                 self._closed.set()
                 self._on_end(self)
-
-    # --- the transport's side (CallMedia) -------------------------------------------------------------------
-
-    @property
-    def output_rate(self) -> int:
-        """Sample rate of the reply, in Hz."""
-        return self._pipeline.output_rate
-
-    @property
-    def formats(self) -> tuple[AudioFormat, AudioFormat]:
-        """How the client's audio is coded, in and out."""
-        return self._projection.session.input_format, self._projection.session.output_format
-
-    @property
-    def sounding(self) -> bool:
-        """Whether the next 20 ms hold any of a reply."""
-        return self._playout.sounding
-
-    @property
-    def silence_due(self) -> int:
-        """Samples of silence that are to be fed at once."""
-        return self._silence_due
-
-    @property
-    def awaits_time(self) -> bool:
-        """Whether a reply is awaited or being written."""
-        return self._awaited.anything
-
-    def connected(self, *, voice_in_events: bool = False) -> None:
-        """Media and control channel are up."""
-        self._projection.opened(voice_in_events=voice_in_events)
-
-    def gone(self, reason: str) -> None:
-        """The caller hung up or was lost."""
-        self.hang_up(reason)
-
-    def feed(self, pcm: Pcm, concealed: int = 0) -> None:
-        """Take the caller's next samples (16 kHz)."""
-        if self._conversation.state is State.ENDED:
-            return
-        wishes = self._projection.session.wishes
-        audible = len(pcm) if self._now < self._audible_until else 0
-        self._now += len(pcm)
-        self._silence_due = max(0, self._silence_due - len(pcm))
-        self.tally.concealed_ms += concealed // _PER_MS
-        metrics.CONCEALED_SAMPLES.inc(concealed)
-        if not wishes.detects:
-            self._projection.audio_comes((self._now - len(pcm)) // _PER_MS)
-        for heard in self._ear.push(pcm):
-            if isinstance(heard, Probability):
-                self._unitizer.note_speech(heard.value, heard.upto)
-            elif wishes.detects:
-                self._on_voice(heard, interruptible=wishes.interruptible)
-        for unit in self._unitizer.push(pcm, concealed, audible):
-            self._submit(unit)
-
-    def _on_voice(self, heard: Hint | Onset | Offset, *, interruptible: bool) -> None:
-        if interruptible:
-            self._handle(heard)
-        listening = self._conversation.state is State.LISTENING
-        if isinstance(heard, Onset):
-            self._projection.speech_started(heard.at // _PER_MS, over_reply=not listening)
-        elif isinstance(heard, Offset):
-            self._projection.speech_stopped(heard.at // _PER_MS)
-            if listening:
-                self._latencies.caller_done(heard.at)
-
-    def _submit(self, unit: Unit) -> None:
-        self.tally.units += 1
-        self._speech_of_unit[unit.index] = unit.speech
-        try:
-            self._session.append(unit)
-        except Overrun:
-            metrics.DROPS.labels(what="call", reason="overrun").inc()
-            self._projection.error("server_overloaded", "The server can't keep up with this call; please call again.",
-                                   ours=True)
-            self.hang_up("overrun")
-
-    def pull(self) -> Pcm:
-        """Give the next 20 ms of the reply."""
-        pulled = self._pull()
-        for turn in pulled.started:
-            self._on_play_started(turn)
-        for turn in pulled.finished:
-            self._on_play_finished(turn)
-        return pulled.pcm
-
-    def speak(self, ahead: int, out: Speak) -> Pcm:
-        """Give the next 20 ms of the reply to a client that plays it itself; see ``EventMedia``."""
-        self._ahead = ahead
-        pulled = self._pull()
-        for turn in sorted({piece.turn for piece in pulled.pieces}.union(pulled.finished)):
-            if turn in pulled.started:
-                self._on_play_started(turn)
-            for piece in pulled.pieces:
-                if piece.turn == turn:
-                    self._ahead += piece.end - piece.start
-                    out(*self._projection.reply_names(turn), pulled.pcm[piece.start:piece.end])
-            if turn in pulled.finished:
-                self._on_play_finished(turn)
-        return pulled.pcm
-
-    def _pull(self) -> Pulled:
-        pulled = self._playout.pull(self.output_rate * FRAME_MS // 1000)
-        if self._playout.audible:
-            self._audible_until = self._now + _ECHO_TAIL + self._ahead * INPUT_RATE // self.output_rate
-        self._handle(Tick(self._now, FRAME_MS * _PER_MS if self._playout.audible else 0))
-        self._look_for_the_late()
-        return pulled
-
-    def _look_for_the_late(self) -> None:
-        match self._awaited.late(self._now):
-            case Late.ANSWER:
-                self.take_back()
-                self._projection.nothing_came()
-            case Late.REPLY if not self._projection.session.wishes.auto_respond:
-                self._handle(RanLong())
-
-    def _on_play_started(self, turn: int) -> None:
-        self._handle(PlayStarted(turn))
-        self._projection.play_started(turn)
-        waited = self._latencies.reply_heard(self._now)
-        if waited is not None:
-            self._projection.ours(ev.LatencyEvent(kind="voice_to_voice", ms=waited))
-
-    def _on_play_finished(self, turn: int) -> None:
-        self._projection.play_finished(turn)
-        self._handle(PlayFinished(turn))
-
-    def dtmf(self, key: str) -> None:
-        """Take a key of a telephone."""
-        if self._conversation.state is not State.ENDED:
-            self._log.info("key_pressed", words=key)  # it may be a digit of a secret
-            self._projection.key_pressed(key, int(time.time()))
-
-    def receive(self, message: str) -> None:
-        """Take a message from the control channel."""
-        if self._conversation.state is not State.ENDED:
-            self._client.take(message)
-
-    # --- what a client's messages act on (Controls) ---------------------------------------------------------
-
-    @property
-    def now(self) -> int:
-        """The caller's samples (16 kHz) so far."""
-        return self._now
-
-    @property
-    def speaking(self) -> bool:
-        """Whether a reply is on its way to the caller."""
-        return self._conversation.state not in (State.LISTENING, State.ENDED)
-
-    def cancel(self) -> None:
-        """Stop the reply."""
-        self._handle(CancelAsked())
-
-    def take_back(self) -> None:
-        """Take a request for a reply back."""
-        if not self._projection.session.wishes.auto_respond:
-            self._session.interrupt(_NO_TURN, 0)
-
-    def truncate(self, turn: int, audio_end_ms: int) -> int:
-        """Take note that of reply ``turn`` no more than this was heard; returns the milliseconds that count.
-
-        What was not sent was not heard, so a client can only lower it. A reply that was cut stays as it was cut.
-        """
-        given = min(audio_end_ms * self.output_rate // 1000, self._playout.playhead(turn))
-        floor = self._conversation.floor
-        if turn in floor.turns[:1]:
-            self._ahead = max(self._ahead, self._playout.playhead(turn) - given)
-            self._handle(CancelAsked())
-        elif not floor.turns:
-            self._projection.reply_shortened(turn, self._session.interrupt(turn, given))
-        return given * 1000 // self.output_rate
-
-    def commit(self) -> None:
-        """Have what was heard so far given to the model: a whole unit, and one more for models that look ahead."""
-        unit = self._pipeline.unit_samples
-        self._silence_due = -self._unitizer.position % unit + unit
-        self._projection.committed()
-
-    # --- the engine's side ----------------------------------------------------------------------------------
-
-    def _on_engine(self, event: EngineEvent) -> None:
-        match event:
-            case Decision():
-                self._on_decision(event)
-            case CallerWords():
-                unit_ms = self._pipeline.unit_ms
-                if event.final:
-                    self._log.info("caller_said", words=event.text)
-                self._projection.caller_words(event.utterance, event.text, event.final,
-                                              event.first_unit * unit_ms, (event.last_unit + 1) * unit_ms)
-            case ReplyText(fence, _start, text, last):
-                self._open_reply(fence.turn)
-                self._projection.reply_text(fence.turn, text)
-                if last:
-                    self._awaited.written(fence.turn)
-            case ReplyAudio(fence, first_sample, pcm, _spans, last):
-                self._open_reply(fence.turn)
-                self._voiced.add(fence.turn)
-                self._playout.enqueue(fence.turn, first_sample, pcm, last)
-            case ToolCall(call=call, name=name, arguments=arguments):
-                self._log.info("tool_called", name=name, words=arguments)
-                self._awaited.answered()
-                self._projection.tool_called(call, name, arguments)
-            case TurnEnd():
-                self._on_turn_end(event)
-            case Health(stage, up):
-                self._projection.ours(ev.HealthEvent(stage=stage, up=up))
-
-    def _on_turn_end(self, end: TurnEnd) -> None:
-        turn, voiced = end.turn, end.turn in self._voiced
-        self.tally.turns += 1
-        self._log.info("agent_said", words=end.text, status=end.status.value, reason=end.reason)
-        self._awaited.written(turn)
-        self._projection.reply_ended(turn, _STATUS[end.status], end.reason, voiced=voiced)
-        if end.status is TurnStatus.FAILED:
-            self._playout.seal(turn)
-        self._handle(ReplyClosed(turn, silent=not voiced))
-        self._voiced.discard(turn)
-
-    def _on_decision(self, decision: Decision) -> None:
-        unit_ms = self._pipeline.unit_ms
-        end = (decision.unit + 1) * self._pipeline.unit_samples
-        if decision.choice is Choice.SPEAK:
-            self._open_reply(decision.turn)
-        self._handle(Ruled(end, decision.yields))
-        self._projection.ours(ev.DecisionEvent(
-            unit=decision.unit, choice=decision.choice.value, yields=decision.yields,
-            speech=round(self._speech_of_unit.pop(decision.unit, 0.0), 3), at_ms=end // _PER_MS, unit_ms=unit_ms))
-
-    def _open_reply(self, turn: int) -> None:
-        if turn > self._newest_turn:
-            self._newest_turn = turn
-            self._awaited.begun(turn, self._now)
-            self._handle(ReplyOpened(turn))
-            self._projection.reply_opened(turn)
-
-    # --- effects --------------------------------------------------------------------------------------------
-
-    def _handle(self, event: Event) -> None:
-        for effect in self._conversation.handle(event):
-            match effect:
-                case Duck():
-                    self._playout.duck()
-                case Unduck():
-                    self._playout.unduck()
-                case Pause(onset_at):
-                    self._latencies.paused(onset_at, self._now, self._ahead_ms)
-                    self._playout.pause()
-                case Resume():
-                    self.tally.false_alarms += 1
-                    metrics.FALSE_ALARMS.inc()
-                    self._playout.unduck()
-                    self._playout.resume()
-                    if not self._conversation.floor.in_speech:
-                        self._projection.speech_settled()
-                case Interrupt(turn, cause):
-                    self._interrupt(turn, cause)
-                case Announce(state):
-                    if state is State.LISTENING:
-                        self._projection.speech_settled()
-                    self._projection.ours(ev.StateEvent(state=state.value, at_ms=self._now // _PER_MS))
-                case End(reason):
-                    self.outcome = reason
-                    self._playout.flush()
-                    self._spawn(self._give_back())
-
-    @property
-    def _ahead_ms(self) -> int:
-        return self._ahead * 1000 // self.output_rate
-
-    def _interrupt(self, turn: int, cause: Cause) -> None:
-        was_paused = self._playout.paused
-        heard = max(0, self._playout.playhead(turn) - self._ahead)
-        heard_text = self._session.interrupt(turn, heard)
-        self._playout.flush()
-        self._ahead = 0
-        self._awaited.written(turn)
-        self._projection.reply_cut(turn, heard_text, heard * 1000 // self.output_rate, _REASON[cause])
-        self.tally.interruptions += 1
-        if cause is Cause.SPEECH:
-            floor = self._conversation.floor
-            stop_ms = self._latencies.stopped(floor.onset_at, self._now, was_paused=was_paused)
-            self._projection.ours(ev.LatencyEvent(kind="stop", ms=stop_ms))
-            if not floor.in_speech:
-                self._latencies.caller_done(floor.offset_at)
 
     def _emit(self, event: ev.ServerEvent) -> None:
         if self._transport is not None:

@@ -66,7 +66,7 @@ class Controls(Protocol):
     def commit(self) -> None:
         """Have what was heard so far given to the model."""
 
-    def hang_up(self, reason: str) -> None:
+    def gone(self, reason: str) -> None:
         """End the call."""
 
 
@@ -129,7 +129,7 @@ class Client:
                 self._projection.cleared()
             case ce.Plain(type="session.close"):
                 self._projection.closed()
-                self._controls.hang_up("hung up")
+                self._controls.gone("hung up")
             case _:
                 pass  # signs of life, acknowledgements, audio by a door that has its own way for it
 

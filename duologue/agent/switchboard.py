@@ -89,7 +89,7 @@ class Switchboard:
         try:
             call = Call(call_id, session, self._engine.config, self._conversation,
                         VoiceActivity(self._conversation.vad), wishes=wishes, on_end=self._forget)
-            transport = await make_transport(tape.media(call) if tape else call)
+            transport = await make_transport(tape.media(call.media) if tape else call.media)
         except BaseException:
             await session.close()
             raise

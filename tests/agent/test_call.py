@@ -154,8 +154,8 @@ class Scene:
         self.ended = 0
         self.call = Call("rtc_test", self.session, PIPELINE, config, self.ear, on_end=self._on_end)
         self.call.start(self.transport)
-        self.call.connected()
-        self.call.receive('{"type":"session.update","session":{"duologue":{"events":true}}}')
+        self.call.media.connected()
+        self.call.media.receive('{"type":"session.update","session":{"duologue":{"events":true}}}')
         self.played: list[Pcm] = []
 
     def _on_end(self, _call: Call) -> None:
@@ -166,8 +166,8 @@ class Scene:
         heard = []
         for _ in range(count):
             await settle()
-            self.call.feed(np.zeros(FRAME, np.int16))
-            heard.append(self.call.pull())
+            self.call.media.feed(np.zeros(FRAME, np.int16))
+            heard.append(self.call.media.pull())
         await settle()
         self.played += heard
         return np.concatenate(heard) if heard else np.zeros(0, np.int16)
@@ -245,7 +245,7 @@ async def test_a_backchannel_lets_the_reply_go_on_where_it_paused() -> None:
     await scene.frames(120)
     heard = np.concatenate(scene.played)
     assert scene.session.cuts == []
-    assert scene.call.tally.false_alarms == 1
+    assert scene.call.media.tally.false_alarms == 1
     assert np.count_nonzero(heard == 1000) > 60 * FRAME - 3 * FRAME  # all of it, but for the ramps of the pause
     assert scene.last("response.done")["response"]["status"] == "completed"
 
@@ -274,10 +274,10 @@ async def test_a_failed_reply_ends_with_what_was_made_of_it() -> None:
 
 async def test_typed_text_reaches_the_thinker_and_bad_text_is_refused() -> None:
     scene = Scene()
-    scene.call.receive('{"type":"conversation.item.create","item":{"type":"message","role":"user",'
+    scene.call.media.receive('{"type":"conversation.item.create","item":{"type":"message","role":"user",'
                        '"content":[{"type":"input_text","text":" hello "}]}}')
-    scene.call.receive('{"type":"conversation.item.create","event_id":"e1","item":{"type":"message","role":"user"}}')
-    scene.call.receive("nonsense")
+    scene.call.media.receive('{"type":"conversation.item.create","event_id":"e1","item":{"type":"message","role":"user"}}')
+    scene.call.media.receive("nonsense")
     assert scene.session.items == [CallerText("hello")]
     assert scene.types("error") == ["error", "error"]
     await scene.frames(4)
@@ -286,10 +286,10 @@ async def test_typed_text_reaches_the_thinker_and_bad_text_is_refused() -> None:
 
 async def test_a_telephones_keys_are_told_as_long_as_the_call_lives() -> None:
     scene = Scene()
-    scene.call.dtmf("4")
-    scene.call.dtmf("#")
-    scene.call.gone("hung up")
-    scene.call.dtmf("5")
+    scene.call.media.dtmf("4")
+    scene.call.media.dtmf("#")
+    scene.call.media.gone("hung up")
+    scene.call.media.dtmf("5")
     told = [event for event in scene.transport.sent if event["type"] == "input_audio_buffer.dtmf_event_received"]
     assert [event["event"] for event in told] == ["4", "#"]
     assert all(isinstance(event["received_at"], int) for event in told)
@@ -313,8 +313,8 @@ async def test_a_client_may_stop_the_reply() -> None:
     scene = Scene()
     scene.session.say(1, 50)
     await scene.frames(5)
-    scene.call.receive('{"type":"response.cancel"}')
-    scene.call.receive('{"type":"output_audio_buffer.clear"}')
+    scene.call.media.receive('{"type":"response.cancel"}')
+    scene.call.media.receive('{"type":"output_audio_buffer.clear"}')
     heard = await scene.frames(5)
     assert len(scene.session.cuts) == 1
     assert not np.any(heard[FRAME:])
@@ -334,8 +334,8 @@ async def test_a_hang_up_gives_everything_back_once() -> None:
     scene = Scene()
     scene.session.say(1, 50)
     await scene.frames(3)
-    scene.call.gone("hung up")
-    scene.call.gone("lost")
+    scene.call.media.gone("hung up")
+    scene.call.media.gone("lost")
     scene.call.hang_up("deleted")
     await scene.call.wait_closed()
     await scene.frames(3)
@@ -384,7 +384,7 @@ async def _any_order(order: list[tuple[str, int]]) -> None:
                 speaking = False
                 await scene.frames(1)
             case "cancel":
-                scene.call.receive('{"type":"response.cancel"}')
+                scene.call.media.receive('{"type":"response.cancel"}')
             case "fail" if open_turn is not None:
                 session.end(open_turn, TurnStatus.FAILED, session.text[open_turn])
             case "words":
@@ -399,7 +399,7 @@ async def _any_order(order: list[tuple[str, int]]) -> None:
     created = [event["response"]["id"] for event in scene.transport.sent if event["type"] == "response.created"]
     done = [event["response"]["id"] for event in scene.transport.sent if event["type"] == "response.done"]
     assert sorted(created) == sorted(done)
-    scene.call.gone("hung up")
+    scene.call.media.gone("hung up")
     await scene.call.wait_closed()
     assert (session.closed, scene.transport.closed, scene.ended) == (1, 1, 1)
 
@@ -408,7 +408,7 @@ async def test_a_call_cancelled_at_any_await_of_its_end_leaks_nothing() -> None:
     for steps_taken in range(1, 6):
         scene = Scene()
         await scene.frames(2)
-        scene.call.gone("hung up")
+        scene.call.media.gone("hung up")
         for _ in range(steps_taken):
             await asyncio.sleep(0)
         for task in asyncio.all_tasks() - {asyncio.current_task()}:

@@ -137,7 +137,7 @@ async def test_a_door_s_call_is_made_and_ended_like_a_browser_s() -> None:
 
     call = await board.take("sip_1", bring_up, wishes={"instructions": "be brief"})
     assert engine.instructions == ["be brief"]
-    call.gone("hung up")
+    call.media.gone("hung up")
     await call.wait_closed()
     assert (engine.held, transport.closed) == (0, 1)
     assert not await board.hang_up("sip_1")

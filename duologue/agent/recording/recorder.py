@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO, Any, Protocol
 
 from duologue import metrics
-from duologue.agent.call import Session
 from duologue.agent.config import ConversationConfig
 from duologue.agent.logs import EventLog
+from duologue.agent.ports import Session
 from duologue.agent.realtime.formats import AudioFormat
 from duologue.agent.recording import tape, told
 from duologue.agent.recording.tape import AnyEntry, CallSheet

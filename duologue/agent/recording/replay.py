@@ -86,19 +86,19 @@ async def replay(recording: Recording, source: Source = Source.RUN, *, pipeline:
     for entry in recording.entries:
         match entry:
             case tape.Connected():
-                call.connected(voice_in_events=entry.voice_in_events)
+                call.media.connected(voice_in_events=entry.voice_in_events)
             case tape.Fed():
                 out.now = entry.at + entry.samples
-                call.feed(caller[heard:heard + entry.samples], entry.concealed)
+                call.media.feed(caller[heard:heard + entry.samples], entry.concealed)
                 heard += entry.samples
             case tape.Pulled():
-                out.agent.append(call.pull() if entry.ahead is None else call.speak(entry.ahead, _nowhere))
+                out.agent.append(call.media.pull() if entry.ahead is None else call.media.speak(entry.ahead, _nowhere))
             case tape.Received():
-                call.receive(entry.message)
+                call.media.receive(entry.message)
             case tape.Key():
-                call.dtmf(entry.key)
+                call.media.dtmf(entry.key)
             case tape.Gone():
-                call.gone(entry.reason)
+                call.media.gone(entry.reason)
             case tape.Told():
                 session.told(entry, replies[spoken:spoken + entry.samples])
                 spoken += entry.samples

@@ -82,7 +82,7 @@ async def held(folder: Path, frames: int = 60) -> Path:
     session, transport = RememberingSession(), FakeTransport()
     call = Call("rtc_one", recording.session(session), PIPELINE, CONFIG, VoiceActivity(CONFIG.vad),
                 wishes=wishes)
-    media = recording.media(call)
+    media = recording.media(call.media)
     call.start(recording.transport(transport))
     media.connected()
     media.receive('{"type":"session.update","session":{"duologue":{"events":true}}}')
