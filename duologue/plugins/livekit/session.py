@@ -4,27 +4,32 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from livekit import rtc
 from livekit.agents import APIConnectionError, llm, utils
 from livekit.agents.llm._realtime import openai
-from livekit.agents.types import NOT_GIVEN, NotGivenOr
+from openai.types.realtime import ConversationItemCreateEvent, ConversationItemDeleteEvent
 
-from duologue.plugins.livekit.floor import Floor, Signal
+from duologue.plugins.livekit.history import told
 from duologue.plugins.livekit.pacing import Valve, paced
+from duologue.plugins.livekit.speech import Signal, Speech
 
 if TYPE_CHECKING:
     from duologue.plugins.livekit.model import RealtimeModel
+
+CHUNKS_PER_S = 50
+"""The caller's audio goes out in pieces of 20 ms. LiveKit's own of 100 ms would hold an onset back for as long."""
+
 
 
 class RealtimeSession(openai.RealtimeSession):
     """LiveKit's own session for the OpenAI Realtime protocol, with what a server that owns the turns knows better.
 
-    * The caller's speech over a reply reaches the framework when the server has cut the reply, not before (``Floor``);
-      until then the reply is paused, as the server's is.
-    * The reply is handed on in real time (``paced``), so that a pause or a cut is heard within some 60 ms.
+    * A reply that the server pauses is silent within some 60 ms, and goes on when the server's does (``paced``).
+    * Speech that has cut a reply is told when that reply is over (``Speech``).
     * While the server owns the turns it answers a tool's result by itself.
+    * A conversation of before, as after a lost connection, is told to the model and not said to it: it would answer.
     * Audio goes to a server that is there; what was said into a lost connection is not sent after it.
 
     Whatever else is asked of it is LiveKit's work. Its private names that are used here are held by tests against the
@@ -32,18 +37,13 @@ class RealtimeSession(openai.RealtimeSession):
     """
 
     def __init__(self, model: RealtimeModel, *, turn_detection_disabled: bool) -> None:
-        self._floor = Floor()
+        self._speech = Speech()
         self._valve = Valve()
         """The newest reply's."""
         self._connected = False
-        self._item_id: str | None = None
-        """The newest reply's."""
-        self._cut_here: str | None = None
-        """The newest reply that the application or the framework cut."""
         super().__init__(model, turn_detection_disabled=turn_detection_disabled)
-        # LiveKit's pieces of 100 ms would keep the caller's first syllable back for as long.
         self._bstream = utils.audio.AudioByteStream(openai.SAMPLE_RATE, openai.NUM_CHANNELS,
-                                                    samples_per_channel=openai.SAMPLE_RATE // 50)
+                                                    samples_per_channel=openai.SAMPLE_RATE // CHUNKS_PER_S)
         self._capabilities = replace(self._capabilities,
                                      auto_tool_reply_generation=self._capabilities.turn_detection)
 
@@ -62,22 +62,27 @@ class RealtimeSession(openai.RealtimeSession):
             del headers["Authorization"]
         return url, headers
 
+    def _create_update_chat_ctx_events(
+        self, chat_ctx: llm.ChatContext,
+    ) -> list[ConversationItemCreateEvent | ConversationItemDeleteEvent]:
+        """Make one note of what was said before; a message alone, or a tool's result, is said to the model now."""
+        events = super()._create_update_chat_ctx_events(chat_ctx)
+        fresh = {event.item.id for event in events if isinstance(event, ConversationItemCreateEvent)}
+        past = [item for item in chat_ctx.items if item.id in fresh]
+        if sum(isinstance(item, llm.ChatMessage) for item in past) < 2:
+            return events
+        for item in past:
+            self._remote_chat_ctx.insert(self._remote_chat_ctx.tail_id, item)
+        note = ConversationItemCreateEvent.model_validate({
+            "type": "conversation.item.create", "event_id": utils.shortuuid("chat_ctx_create_"),
+            "item": {"id": utils.shortuuid("item_"), "type": "message", "role": "system",
+                     "content": [{"type": "input_text", "text": told(past)}]}})
+        return [*(event for event in events if isinstance(event, ConversationItemDeleteEvent)), note]
+
     def push_audio(self, frame: rtc.AudioFrame) -> None:
         """Send the caller's audio, if a server is there to hear it."""
         if self._connected:
             super().push_audio(frame)
-
-    def interrupt(self) -> None:
-        """Stop the reply."""
-        self._cut_here = self._item_id
-        super().interrupt()
-
-    def truncate(self, *, message_id: str, modalities: list[Literal["text", "audio"]], audio_end_ms: int,
-                 audio_transcript: NotGivenOr[str] = NOT_GIVEN) -> None:
-        """Say how much of a reply was heard."""
-        self._cut_here = message_id
-        super().truncate(message_id=message_id, modalities=modalities, audio_end_ms=audio_end_ms,
-                         audio_transcript=audio_transcript)
 
     # --- from the server ------------------------------------------------------------------------------------
 
@@ -88,36 +93,39 @@ class RealtimeSession(openai.RealtimeSession):
                 super().emit(event, *args)
                 self._follow(args[0])
             case "input_speech_started":
-                self._tell(self._floor.heard("started"))
+                if self._replying:
+                    self._valve.shut()
+                self._tell(self._speech.heard("started", replying=self._replying))
             case "input_speech_stopped":
-                self._tell(self._floor.heard("stopped"))
+                self._tell(self._speech.heard("stopped", replying=self._replying))
             case "generation_created":
-                self._tell(self._floor.replying())
+                self._tell(self._speech.reply_begins())
                 self._valve = Valve()
                 args[0].message_stream = _in_real_time(args[0].message_stream, self._valve)
                 super().emit(event, *args)
+            case "metrics_collected":
+                super().emit(event, *args)
+                if not self._replying:
+                    self._tell(self._speech.reply_is_over())
             case "error" if isinstance(args[0].error, APIConnectionError):
                 self._connected = False
                 self._valve.release()  # what the lost server had sent of its reply is played
-                self._tell(self._floor.lost())
+                self._tell(self._speech.lost())
                 super().emit(event, *args)
             case _:
                 super().emit(event, *args)
 
+    @property
+    def _replying(self) -> bool:
+        return self._current_generation is not None
+
     def _follow(self, body: dict[str, Any]) -> None:
         self._connected = True
         match body:
-            case {"type": "duologue.state", "state": str(state)}:
-                self._tell(self._floor.moved(state))
-                if self._floor.paused:
-                    self._valve.hold()
-                else:
-                    self._valve.release()
-            case {"type": "response.output_item.added", "item": {"type": "message", "id": str(item_id)}}:
-                self._item_id = item_id
-            case {"type": "conversation.item.truncated", "item_id": item_id} if item_id != self._cut_here:
-                self._valve.shut()
-                self._tell(self._floor.cut())
+            case {"type": "duologue.state", "state": "paused"}:
+                self._valve.hold()
+            case {"type": "duologue.state"}:
+                self._valve.release()
 
     def _tell(self, signals: list[Signal]) -> None:
         for signal in signals:
