@@ -45,6 +45,9 @@ class LiveKitConfig(Strict):
     """How long a room may be without a caller at first. LiveKit itself closes an empty room after 300 s."""
     rejoin_wait_s: float = Field(default=10.0, ge=0)
     """How long a caller who was lost may take to come back before the call is over; one who left is not waited for."""
+    away_wait_s: float = Field(default=30.0, gt=0)
+    """How long the room may be out of reach. The SDK gives up after 17 s only if its connections are refused; in a
+    network that swallows everything it goes on for ever."""
     after_sip_call: Literal["leave", "remove_caller", "delete_room"] = "remove_caller"
     """What ends a telephone caller's own call when ours ends first: LiveKit keeps the line open until the participant
     is removed or the room deleted."""

@@ -304,10 +304,12 @@ class LiveKitTransport:
         self._log.warning("room_away")
         self._away = True
         self._cancel("caller")
+        self._after("room", self._config.away_wait_s, lambda: self._end("lost"))
 
     def _on_reconnected(self) -> None:
         self._log.info("room_back")
         self._away = False
+        self._cancel("room")
         if self._linking.linked is None:
             self._await_return()
         else:
