@@ -23,10 +23,15 @@ from tests.harness.go_tool import go_tool
 from tests.harness.microphone import Microphone, speak
 from tests.harness.recording import ChannelEvent, Recording, Track
 from tests.harness.server import LAST_WORDS, free_port
+from tests.harness.severed import Line, tcp_relay, udp_relay
 from tests.harness.sound import RATE, Span, from_pcm, to_pcm
 
 KEY, SECRET = "devkey", "secret" * 6
 """The SDK warns of secrets under 32 bytes."""
+
+HOST = "127.0.0.1"
+RELAY_HOST = "127.0.0.2"
+"""Also this machine: all of 127.0.0.0/8 is."""
 
 EVENTS = "oai-events"
 START_LIMIT_S = 20.0
@@ -41,13 +46,18 @@ def free_udp_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def server_config(port: int, udp_port: int) -> dict[str, Any]:
-    """A server on loopback alone, whose rooms close soon after the last participant has left."""
+def server_config(port: int, udp_port: int, media_ip: str = HOST) -> dict[str, Any]:
+    """A server on loopback alone, whose rooms close soon after the last participant has left.
+
+    Clients are told to send media to ``media_ip``; where that is not the server's own address something has to relay
+    them, and the server looks for no other way itself (ICE lite).
+    """
     return {
         "port": port,
-        "bind_addresses": ["127.0.0.1"],
-        "rtc": {"node_ip": "127.0.0.1", "udp_port": udp_port, "tcp_port": 0, "use_external_ip": False,
-                "enable_loopback_candidate": True, "interfaces": {"includes": ["lo"]}},
+        "bind_addresses": [HOST],
+        "rtc": {"node_ip": media_ip, "udp_port": udp_port, "tcp_port": 0, "use_external_ip": False,
+                "use_ice_lite": media_ip != HOST, "enable_loopback_candidate": True,
+                "interfaces": {"includes": ["lo"]}, "ips": {"includes": [f"{HOST}/32"]}},
         "keys": {KEY: SECRET},
         "logging": {"level": "info", "json": True},
         "room": {"auto_create": True, "empty_timeout": 30, "departure_timeout": 5},
@@ -132,9 +142,28 @@ class LiveKitProcess:
 async def livekit_server(folder: Path) -> AsyncIterator[LiveKitProcess]:
     """A LiveKit server on free ports."""
     port = free_port()
-    config = folder / f"livekit-{port}.yaml"
-    config.write_text(yaml.safe_dump(server_config(port, free_udp_port())))
-    server = LiveKitProcess(folder, config, port)
+    async with _running(folder, port, server_config(port, free_udp_port())) as server:
+        yield server
+
+
+@asynccontextmanager
+async def livekit_server_behind(folder: Path, line: Line) -> AsyncIterator[LiveKitProcess]:
+    """A LiveKit server that is reached through ``line`` only, by its clients' signalling and by all media."""
+    port, udp_port = free_port(), free_udp_port()
+    with udp_relay(line, (HOST, udp_port), (RELAY_HOST, udp_port)):
+        async with (
+            _running(folder, port, server_config(port, udp_port, RELAY_HOST)) as server,
+            tcp_relay(line, (HOST, port)) as (host, relayed),
+        ):
+            server.url = f"ws://{host}:{relayed}"
+            yield server
+
+
+@asynccontextmanager
+async def _running(folder: Path, port: int, config: dict[str, Any]) -> AsyncIterator[LiveKitProcess]:
+    path = folder / f"livekit-{port}.yaml"
+    path.write_text(yaml.safe_dump(config))
+    server = LiveKitProcess(folder, path, port)
     await server.start()
     try:
         yield server

@@ -10,9 +10,10 @@ import pytest
 from livekit import api
 
 from tests.agent.test_call import ScriptedSession
-from tests.agent.transports.livekit.house import answer, dispatch_to, house_of, humming, loudness, until
-from tests.harness.livekit import RoomCaller, room_call
+from tests.agent.transports.livekit.house import answer, dispatch_to, house_of, humming, loudness, until, worker
+from tests.harness.livekit import RoomCaller, livekit_server_behind, room_call
 from tests.harness.recording import Recording
+from tests.harness.severed import Line
 from tests.harness.sound import RATE, spans
 
 pytestmark = pytest.mark.component
@@ -95,6 +96,42 @@ async def test_five_seconds_without_a_network_are_a_gap_in_the_call(tmp_path: Pa
         await answered(caller, now)
         assert caller.happened == []
         assert house.engine.held == 1
+
+
+async def test_a_network_that_loses_everything_for_five_seconds_gives_the_same_call_back(tmp_path: Path) -> None:
+    line = Line()
+    async with (
+        livekit_server_behind(tmp_path, line) as server,
+        worker(server) as house,
+        room_call(server, "severed", humming(120)) as caller,
+    ):
+        session = await house.call()
+        await heard(session)
+        line.lose()
+        await until(lambda: loudness(session) < 0.01, "silence")
+        await asyncio.sleep(5)
+        line.find()
+        await heard(session)
+        now = caller.samples
+        answer(session, 1, 3.0)
+        await answered(caller, now)
+        assert len(house.engine.sessions) == house.engine.held == 1
+
+
+async def test_a_network_that_is_lost_for_good_ends_the_call_and_frees_it(tmp_path: Path) -> None:
+    # The SDK itself would look for the room for ever: nothing is refused, everything is swallowed.
+    line = Line()
+    async with (
+        livekit_server_behind(tmp_path, line) as server,
+        worker(server, away_wait_s=2) as house,
+        room_call(server, "gone", humming(120)),
+    ):
+        await heard(await house.call())
+        line.lose()
+        try:
+            await until(lambda: house.engine.held == 0, "the end of the call", limit_s=60)
+        finally:
+            line.find()  # the SDK would wait for it
 
 
 async def test_a_server_that_is_shut_down_ends_its_calls_and_the_next_server_is_served(tmp_path: Path) -> None:
