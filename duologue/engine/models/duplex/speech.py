@@ -101,6 +101,8 @@ class Reply:
         self._spans: UnitSpans | None = None
         self._begin_code = 0
         """The unit's first code, counted in the reply."""
+        self._first = True
+        """Whether it is the reply's first."""
         self._left = 0
         """Codes the unit may still take."""
         self._codes = 0
@@ -148,15 +150,15 @@ class Reply:
     def begin(self) -> CodecFrames | None:
         """Begin the next unit, or go on with one that was paused; returns the end of a reply that says nothing."""
         session, pieces = self._fence.session, list[Piece]()
-        speech, first = self._speech, not self._segments
-        if first:
+        speech = self._speech
+        if not self._segments:
             self._sessions.open(session, ())
         if self._unit is None:
             self._unit = unit = self._waiting.popleft()
             if unit.conditioning is None and not self._codes:
                 return self._frames([], (), last=True)
             self._spans = UnitSpans(unit, self._codes * speech.frame_samples, speech.unit_codes * speech.frame_samples)
-            self._begin_code = self._codes
+            self._first, self._begin_code = not self._segments, self._codes
             self._left = speech.last_codes if unit.last else speech.unit_codes
             if unit.conditioning is not None:
                 pieces = list(self._conditioner.pieces(unit.conditioning))
@@ -167,7 +169,7 @@ class Reply:
         self._entry = self._sessions.append(session, pieces)
         self._answer = []
         self._sessions.generate(session, speech.sampling(
-            first=not self._begin_code, last=self._unit.last, codes=self._left, recent=tuple(self._recent),
+            first=self._first, last=self._unit.last, codes=self._left, recent=tuple(self._recent),
             of_unit=self._codes - self._begin_code,
             # A reply that is said again, as a recorded one, is to sound the same.
             seed=self._fence.turn << 32 | self._segments))
