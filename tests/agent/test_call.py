@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -144,17 +144,22 @@ class FakeTransport:
 
 
 class Scene:
-    """A connected call with its clock: one ``frame`` is 20 ms both ways."""
+    """A connected call with its clock: one ``frame`` is 20 ms both ways.
 
-    def __init__(self, guard_ms: int = 0) -> None:
+    With ``in_events`` the client gets the reply among the events, and plays it ``ahead`` samples later than it can.
+    """
+
+    def __init__(self, guard_ms: int = 0, *, in_events: bool = False, wishes: Mapping[str, Any] | None = None) -> None:
         self.ear = ScriptedEar()
         self.session = ScriptedSession()
         self.transport = FakeTransport()
         config = ConversationConfig(barge_in=BargeInConfig(echo_guard_ms=guard_ms))
         self.ended = 0
-        self.call = Call("rtc_test", self.session, PIPELINE, config, self.ear, on_end=self._on_end)
+        self.in_events = in_events
+        self.ahead = 0
+        self.call = Call("rtc_test", self.session, PIPELINE, config, self.ear, wishes=wishes, on_end=self._on_end)
         self.call.start(self.transport)
-        self.call.media.connected()
+        self.call.media.connected(voice_in_events=in_events)
         self.call.media.receive('{"type":"session.update","session":{"duologue":{"events":true}}}')
         self.played: list[Pcm] = []
 
@@ -167,10 +172,17 @@ class Scene:
         for _ in range(count):
             await settle()
             self.call.media.feed(np.zeros(FRAME, np.int16))
-            heard.append(self.call.media.pull())
+            heard.append(self.call.media.speak(self.ahead, self._spoken) if self.in_events else self.call.media.pull())
         await settle()
         self.played += heard
         return np.concatenate(heard) if heard else np.zeros(0, np.int16)
+
+    def _spoken(self, response_id: str, item_id: str, pcm: Pcm) -> None:
+        self.transport.sent.append({"type": "audio", "response_id": response_id, "item_id": item_id, "pcm": pcm})
+
+    def tell(self, kind: str, **fields: object) -> None:
+        """Send an event as the client."""
+        self.call.media.receive(json.dumps({"type": kind, **fields}))
 
     def onset(self) -> None:
         self.ear.next = [Onset(self.ear.now)]

@@ -198,7 +198,7 @@ class WebSocketTransport:
     def _pass_time(self, frames: int) -> None:
         self._hear()
         if self._call.awaits_time and self._intake.quiet(self._loop.time()):
-            self._call.feed(np.zeros(frames * _FRAME, np.int16))
+            self._call.feed(np.zeros(min(frames * _FRAME, INPUT_RATE), np.int16))
         self._ahead = max(0, self._ahead - frames * self._call.output_rate * FRAME_MS // 1000)
         self._call.speak(self._ahead, self._say)
         while self._call.sounding and self._ahead < self._lead:
