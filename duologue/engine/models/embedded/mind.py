@@ -3,6 +3,9 @@
 The floor. An utterance over a reply either keeps the floor where it is or takes it. If it takes it the thinker
 yields, writes no more and waits for the interruption, which brings what was heard; then it answers in the new
 epoch. If none comes there was nothing left to interrupt, and it goes on as if it had been.
+
+In turn mode the floor is given and taken by the agent: it listens, yields to nobody, and begins a reply, or calls a
+tool, when it is asked to.
 """
 
 from __future__ import annotations
@@ -18,11 +21,16 @@ from duologue.engine.messages import (
     Decision,
     Fence,
     Interrupt,
+    Item,
     Open,
     ReplyText,
     StageOutput,
+    ToolCall,
+    ToolResult,
+    Tools,
     Unit,
 )
+from duologue.engine.models.embedded.dialogue.calling import Request
 from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.policy import (
     Answer,
@@ -57,6 +65,9 @@ class Mind:
                  clock: Callable[[], datetime]) -> None:
         self._session = opening.session
         self._epoch = opening.epoch
+        self._auto = opening.auto_respond
+        self._wanted = False
+        """Turn mode: whether a reply has been asked for."""
         self._next_turn = opening.next_turn
         self._turn = max(opening.next_turn - 1, 0)
         self._decided = opening.decided
@@ -106,13 +117,24 @@ class Mind:
             self._mouth.stop()
             self._granted = self._ear.utterance is not None
             self._cuts = {}
+            self._wanted = False
         if message.turn is not None and self._cuts is not None:
             self._cuts[message.turn] = message.heard
 
-    def inject(self, item: CallerText) -> None:
-        """Take typed text: it takes the floor, and is answered like spoken words."""
-        self._to_answer = joined(self._to_answer, typed(item.text))
-        self._typed = True
+    def inject(self, item: Item) -> None:
+        """Take an item. Typed text takes the floor, and is answered like spoken words; instructions it follows none."""
+        match item:
+            case CallerText():
+                self._to_answer = joined(self._to_answer, self._dialogue.understand(typed(item.text)))
+                self._typed = self._auto
+            case ToolResult():
+                self._dialogue.errands.returned(item.call, item.output)
+            case Tools():
+                self._dialogue.errands.use(item.tools)
+
+    def respond(self) -> None:
+        """Turn mode: begin a reply when this can be done, to what was understood last."""
+        self._wanted = True
 
     def close(self) -> None:
         """Give back what is leased."""
@@ -145,14 +167,15 @@ class Mind:
         yields = self._typed and busy
         self._typed = False
         if utterance is not None:
-            utterance.over_reply = utterance.over_reply or busy
+            utterance.over_reply = self._auto and (utterance.over_reply or busy)
             yields = self._listen(utterance, outputs) or yields
         if yields:
             self._waiting = _WAIT_FOR_CUT_UNITS
             turn = self._turn
             return [*outputs, self._decision(unit, Choice.LISTEN, turn, yields=True)]
-        written = self._speak()
-        choice = Choice.SPEAK if written or (self._mouth.open and not self._waiting) else Choice.LISTEN
+        written = self._speak(unit)
+        speaks = any(isinstance(output, ReplyText) for output in written) or (self._mouth.open and not self._waiting)
+        choice = Choice.SPEAK if speaks else Choice.LISTEN
         return [*outputs, *written, self._decision(unit, choice)]
 
     # --- listening ------------------------------------------------------------------------------------------
@@ -182,7 +205,7 @@ class Mind:
             spoken_ms = utterance.spoken_units * self._unit_ms
             understood = utterance.understanding.parse is not None or " " in sentence.words
             if taken and sentence.words and (understood or spoken_ms >= _MIN_SPOKEN_MS):
-                self._to_answer = joined(self._to_answer, sentence)
+                self._to_answer = joined(self._to_answer, self._dialogue.understand(sentence))
         elif taken and utterance.understanding.trusted and sentence.words != self._shown:
             # What only the language model hears so far is mostly wrong, and would flicker in the captions.
             self._shown = sentence.words
@@ -206,7 +229,7 @@ class Mind:
 
     # --- speaking -------------------------------------------------------------------------------------------
 
-    def _speak(self) -> list[StageOutput]:
+    def _speak(self, unit: Unit) -> list[StageOutput]:
         if self._waiting:
             self._waiting -= 1
             if self._waiting:
@@ -215,25 +238,39 @@ class Mind:
             piece = self._mouth.close()
             if piece is not None:
                 return [self._reply_text(piece)]
-        if not self._mouth.open and self._ear.utterance is None:
-            self._begin()
+        if not self._mouth.open and self._ear.utterance is None and (self._auto or self._wanted):
+            answer = self._next(self._next_turn)
+            self._wanted = False
+            if isinstance(answer, Request):
+                return [self._call(answer, unit)]
+            if answer is not None:
+                self._start(self._next_turn, answer, 0)
+                self._next_turn += 1
         return [self._reply_text(piece) for piece in self._mouth.tick(self._unit_s)]
 
-    def _begin(self) -> None:
-        """Begin the next reply, if there is anything to say."""
-        turn = self._next_turn
-        answer: Answer | None = None
+    def _next(self, turn: int) -> Answer | Request | None:
+        """What to say in reply ``turn``, or to ask of a tool; None where there is nothing."""
+        greets, self._greets = self._greets, False
+        if self._dialogue.errands.result is not None:
+            return self._dialogue.tell(turn)
         if self._to_answer is not None:
-            answer = self._dialogue.answer(self._to_answer, turn, self._clock(), self._now_s)
-            self._to_answer = None
-        elif self._greets:
-            answer = self._dialogue.greet(turn)
-        elif self._quiet_s >= _QUIET_S and (reminder := self._dialogue.due(self._now_s)) is not None:
-            answer = self._dialogue.remind(reminder, turn)
-        self._greets = False
-        if answer is not None:
-            self._next_turn += 1
-            self._start(turn, answer, 0)
+            sentence, self._to_answer = self._to_answer, None
+            answer = self._dialogue.answer(sentence, turn, self._clock(), self._now_s)
+            return answer if answer is not None or self._auto else self._dialogue.admit(turn)
+        if greets and (greeting := self._dialogue.greet(turn)) is not None:
+            return greeting
+        if not self._auto:
+            return self._dialogue.admit(turn)
+        if self._quiet_s >= _QUIET_S and (reminder := self._dialogue.due(self._now_s)) is not None:
+            return self._dialogue.remind(reminder, turn)
+        return None
+
+    def _call(self, request: Request, unit: Unit) -> ToolCall:
+        errands = self._dialogue.errands
+        # A rebuilt session knows how many there were: what it calls next has a name that no other call had.
+        call = f"call_{unit.index}_{errands.calls}"
+        errands.called(call)
+        return ToolCall(self._session, call, request.name, request.arguments)
 
     def _start(self, turn: int, answer: Answer, written: int) -> None:
         self._turn = turn

@@ -19,12 +19,12 @@ from pydantic import Field, ValidationError
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import (
     AppendUnit,
-    CallerText,
     Close,
     Decision,
     Inject,
     Interrupt,
     Open,
+    Respond,
     SessionFailed,
     StageInput,
     StageOutput,
@@ -79,7 +79,7 @@ class Thinker:
 
     def receive(self, message: StageInput) -> None:
         """File ``message``; a session's own bound is that of the units it may have undecided."""
-        if not isinstance(message, Open | AppendUnit | Inject | Interrupt | Close):
+        if not isinstance(message, Open | AppendUnit | Inject | Respond | Interrupt | Close):
             return
         if isinstance(message, Open):
             # What waits is of the life before: its outputs would be stale, and its end must not take this one along.
@@ -124,8 +124,9 @@ class Thinker:
                 case Interrupt():
                     self._minds[session].interrupt(message)
                 case Inject():
-                    if isinstance(message.item, CallerText):
-                        self._minds[session].inject(message.item)
+                    self._minds[session].inject(message.item)
+                case Respond():
+                    self._minds[session].respond()
                 case AppendUnit():
                     outputs = self._minds[session].hear(message.unit)
                     work_s = time.perf_counter() - filed
@@ -136,7 +137,7 @@ class Thinker:
     def _open(self, message: Open) -> None:
         if message.session in self._minds:
             self._minds.pop(message.session).close()
-        dialogue = Dialogue(f"{self._options.seed}/{message.session}", self._options.greeting)
+        dialogue = Dialogue(f"{self._options.seed}/{message.session}", self._options.greeting, message.tools)
         ear = Ear(self._pool, self._lexicon, Patience(), self._unit_ms)
         self._minds[message.session] = Mind(message, dialogue, ear, self._lexicon, self._unit_ms, _local_time)
 

@@ -15,6 +15,8 @@ from duologue.engine.messages import (
     Open,
     ReplyText,
     StageOutput,
+    Tool,
+    ToolCall,
     Unit,
 )
 from duologue.engine.models.embedded.agreement import NOTHING, Understanding
@@ -74,19 +76,21 @@ def growing(text: str, make: Callable[[str], Understanding] = whole) -> list[Und
 
 class Session:
     def __init__(self, lexicon: Lexicon, *, greeting: str = "", history: tuple[HistoryItem, ...] = (),
-                 next_turn: int = 0, next_unit: int = 0, decided: int = 0) -> None:
+                 next_turn: int = 0, next_unit: int = 0, decided: int = 0, tools: tuple[Tool, ...] = (),
+                 auto: bool = True) -> None:
         self.ear = ScriptedEar()
-        self.dialogue = Dialogue("test", greeting)
+        self.dialogue = Dialogue("test", greeting, tools)
         self.epoch = 0
         self.units = next_unit
-        self.mind = Mind(Open("s", 0, next_turn, next_unit, history=history, decided=decided), self.dialogue,
-                         self.ear, lexicon, UNIT_MS, lambda: datetime(2026, 11, 21, 14, 5))
+        opening = Open("s", 0, next_turn, next_unit, tools=tools, auto_respond=auto, history=history, decided=decided)
+        self.mind = Mind(opening, self.dialogue, self.ear, lexicon, UNIT_MS, lambda: datetime(2026, 11, 21, 14, 5))
         self.texts: dict[int, str] = {}
         self.whole: set[int] = set()
         self.epochs: dict[int, int] = {}
         self.seqs: dict[int, int] = {}
         self.decisions: list[Decision] = []
         self.words: list[CallerWords] = []
+        self.calls: list[ToolCall] = []
 
     def unit(self, audible: bool = False) -> list[StageOutput]:
         outputs = self.mind.hear(Unit(self.units, SILENCE, 0.0, 0, 1280 if audible else 0))
@@ -98,6 +102,8 @@ class Session:
         for output in outputs:
             if isinstance(output, CallerWords):
                 self.words.append(output)
+            elif isinstance(output, ToolCall):
+                self.calls.append(output)
             elif isinstance(output, ReplyText):
                 self.write(output)
         return outputs

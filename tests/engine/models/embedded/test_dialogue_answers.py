@@ -7,6 +7,7 @@ from datetime import datetime
 
 import pytest
 
+from duologue.engine.models.embedded.dialogue.calling import Request
 from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.policy import Answer, Sentence, Trust, typed
 
@@ -26,6 +27,7 @@ class Talk:
         sentence = typed(words) if isinstance(words, str) else words
         answer = self.dialogue.answer(sentence, self.turn, self._now, float(self.turn))
         self.turn += 1
+        assert not isinstance(answer, Request)
         return answer
 
     def reply(self, words: str | Sentence) -> str:

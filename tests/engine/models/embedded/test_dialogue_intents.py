@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from duologue.engine.models.embedded.dialogue.calling import Request
 from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.dialogue.measures import convert_value
@@ -32,7 +33,9 @@ class Talk:
 
     def answer(self, sentence: Sentence, at: float = 0.0) -> Answer | None:
         self.turn += 1
-        return self.dialogue.answer(sentence, self.turn, NOW, at)
+        answer = self.dialogue.answer(sentence, self.turn, NOW, at)
+        assert not isinstance(answer, Request)
+        return answer
 
     def say(self, text: str, at: float = 0.0) -> str:
         answer = self.answer(typed(text), at)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from duologue.engine.messages import AgentSaid, CallerSaid, HistoryItem
 from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.memory import KEPT, Memory
-from duologue.engine.models.embedded.dialogue.policy import typed
+from duologue.engine.models.embedded.dialogue.policy import Answer, typed
 
 NOW = datetime(2026, 3, 21, 14, 30)
 GREETING = "Hello, this is a test. What can I do for you?"
@@ -47,6 +47,7 @@ class Life:
         self.history.append(CallerSaid(words))
         if answer is None:
             return ""
+        assert isinstance(answer, Answer)
         heard = answer.text
         tokens = answer.text.split()
         if heard_words is not None and heard_words < len(tokens):
@@ -93,7 +94,7 @@ def test_a_reply_that_comes_out_different_is_kept_as_it_was_said() -> None:
     dialogue = Dialogue("another seed", GREETING)
     dialogue.rebuild([CallerSaid("count to ten"), AgentSaid(0, "Nine hundred and one, nine hundred")], NOW, 0.0)
     answer = dialogue.answer(typed("what was the last number you said"), 1, NOW, 0.0)
-    assert answer is not None
+    assert isinstance(answer, Answer)
     assert answer.text == "The last number I said was nine hundred."
 
 

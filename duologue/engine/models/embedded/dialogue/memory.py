@@ -37,6 +37,15 @@ class Reminder:
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """A tool's call that waits for ``parameter``; ``arguments`` is what is known, a JSON object as text."""
+
+    tool: str
+    arguments: str
+    parameter: str
+
+
+@dataclass(frozen=True, slots=True)
 class Memory:
     """The state of a dialogue."""
 
@@ -56,6 +65,8 @@ class Memory:
     """Words of a sentence that the caller has not finished."""
     offer: str = ""
     """The intent that a "yes" now means."""
+    asking: Asking | None = None
+    """What the caller was asked for, so that a tool can be called."""
     missed: int = 0
     """Sentences in a row that were not understood."""
 
