@@ -325,6 +325,23 @@ class ReplyHeard(ServerEvent):
     interrupted: bool = True
 
 
+class SpokenWord(BaseModel):
+    """Characters [start, end) of a reply's text, and the milliseconds of its audio that speak them."""
+
+    start: int
+    end: int
+    start_ms: int
+    end_ms: int
+
+
+class ReplyWords(ServerEvent):
+    """Where further words of a reply are in its audio; sent ahead of that audio."""
+
+    type: Literal["duologue.reply.words"] = "duologue.reply.words"
+    item_id: str
+    words: tuple[SpokenWord, ...]
+
+
 class LatencyEvent(ServerEvent):
     """One measured latency of this call."""
 

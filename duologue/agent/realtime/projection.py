@@ -5,14 +5,27 @@ The order of events within a turn is the one every public client relies on.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Literal, Protocol
 
 from duologue.agent.realtime import events as ev
 from duologue.agent.realtime.items import Emit, Items, new_id
 from duologue.agent.realtime.replies import Replies, Status
 from duologue.agent.realtime.session import SessionObject
 from duologue.agent.realtime.utterances import Utterances
+
+
+class Span(Protocol):
+    """Characters [start, end) of a reply's text are spoken by samples [first_sample, end_sample) of it."""
+
+    @property
+    def start(self) -> int: ...  # noqa: D102 - said above
+    @property
+    def end(self) -> int: ...  # noqa: D102
+    @property
+    def first_sample(self) -> int: ...  # noqa: D102
+    @property
+    def end_sample(self) -> int: ...  # noqa: D102
 
 
 class Projection:
@@ -126,6 +139,13 @@ class Projection:
     def reply_text(self, turn: int, delta: str) -> None:
         """More text of a reply."""
         self._replies.text(turn, delta)
+
+    def reply_words(self, turn: int, spans: Sequence[Span], rate: int) -> None:
+        """Where words of a reply are in its audio, at ``rate`` Hz."""
+        if spans:
+            self.ours(ev.ReplyWords(item_id=self._replies.names(turn)[1], words=tuple(
+                ev.SpokenWord(start=span.start, end=span.end, start_ms=span.first_sample * 1000 // rate,
+                              end_ms=span.end_sample * 1000 // rate) for span in spans)))
 
     def reply_ended(self, turn: int, status: Status, reason: str = "", *, voiced: bool = False) -> None:
         """The engine's terminal event; nothing if the reply was cut before. ``voiced``: there was audio of it."""

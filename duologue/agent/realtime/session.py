@@ -131,8 +131,9 @@ def _tools(said: object) -> tuple[ToolSpec, ...]:
         if not isinstance(name, str) or not 0 < len(name) <= 64 or not isinstance(description, str):
             raise BadSessionError(f"session.tools[{number}]",
                                   "A tool needs a name of at most 64 characters, and its description must be text.")
-        parameters = {} if tool.get("parameters") is None else _object(tool["parameters"], f"tools[{number}].parameters")
-        tools[name] = ToolSpec(name, description, json.dumps(parameters))
+        schema = tool.get("parameters")
+        tools[name] = ToolSpec(name, description,
+                               json.dumps({} if schema is None else _object(schema, f"tools[{number}].parameters")))
     return tuple(tools.values())
 
 

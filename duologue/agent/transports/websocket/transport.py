@@ -21,12 +21,9 @@ from duologue.agent.transports.media_clock import MediaClock, Tick
 from duologue.agent.transports.websocket.coding import AudioReader, AudioWriter, BadAudioError
 from duologue.agent.transports.websocket.intake import Intake
 from duologue.agent.transports.websocket.outbox import Outbox
+from duologue.agent.transports.websocket.pace import Pace
 from duologue.engine import INPUT_RATE, Pcm
 from duologue.metrics import DROPS
-
-LEAD_MS = 200
-"""How far a reply is sent ahead of what can have been played of it. It covers a client whose loop or network is held up
-for a moment; it is also how long a paused reply is still heard, since the client knows nothing of a pause."""
 
 HEARTBEAT_S = 20.0
 """Seconds between pings; a client that does not answer within half of it is lost."""
@@ -62,9 +59,7 @@ class WebSocketTransport:
         self._reply = "", ""
         """The ids of the response and the item whose audio is being sent."""
         self._unsent: list[Pcm] = []
-        self._ahead = 0
-        """Samples sent that cannot have been played yet."""
-        self._lead = call.output_rate * LEAD_MS // 1000
+        self._pace = Pace(call, self._say)
         self._own_events = 0
         self._heard = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
@@ -199,10 +194,7 @@ class WebSocketTransport:
         self._hear()
         if self._call.awaits_time and self._intake.quiet(self._loop.time()):
             self._call.feed(np.zeros(min(frames * _FRAME, INPUT_RATE), np.int16))
-        self._ahead = max(0, self._ahead - frames * self._call.output_rate * FRAME_MS // 1000)
-        self._call.speak(self._ahead, self._say)
-        while self._call.sounding and self._ahead < self._lead:
-            self._call.speak(self._ahead, self._say)
+        self._pace.pass_time(frames)
         self._send_audio()
 
     def _hear(self) -> None:
@@ -227,7 +219,6 @@ class WebSocketTransport:
             self._reply = response_id, item_id
             self._writer = AudioWriter(self._call.output_rate, self._call.formats[1])
         self._unsent.append(pcm)
-        self._ahead += pcm.size
 
     def _send_audio(self) -> None:
         """Make one event of what was taken."""
