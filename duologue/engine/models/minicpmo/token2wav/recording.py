@@ -17,23 +17,23 @@ MOST_S = 6.0
 
 
 def read(file: Path, rate: int) -> Samples:
-    """The first ``MOST_S`` seconds of ``file``, all channels mixed, at ``rate`` Hz.
+    """The first ``MOST_S`` seconds of ``file``, the mean of its channels, at ``rate`` Hz.
 
     Raises ``ConfigError`` that names the file if it is no recording, or one of less than ``LEAST_S`` seconds.
     """
     most = round(MOST_S * rate)
-    resampler = av.AudioResampler("flt", "mono", rate)
+    resampler = av.AudioResampler("fltp", rate=rate)
     pieces: list[Samples] = []
     try:
         with av.open(str(file)) as container:
             if not container.streams.audio:
                 raise ConfigError(f"{file}: has no sound; a voice needs a recording of somebody who speaks")
             for frame in container.decode(audio=0):
-                pieces += [out.to_ndarray()[0] for out in resampler.resample(frame)]
+                pieces += [out.to_ndarray().mean(0) for out in resampler.resample(frame)]
                 if sum(map(len, pieces)) >= most:
                     break
             else:
-                pieces += [out.to_ndarray()[0] for out in resampler.resample(None)]
+                pieces += [out.to_ndarray().mean(0) for out in resampler.resample(None)]
     except (av.FFmpegError, OSError) as error:
         raise ConfigError(f"{file}: cannot be read as a recording: {error.strerror or error}") from None
     samples: Samples = np.concatenate([np.empty(0, np.float32), *pieces])[:most].astype(np.float32)
