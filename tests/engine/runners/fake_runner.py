@@ -56,8 +56,9 @@ def choose(state: int, sampling: Sampling, made: int, vocabulary: int) -> int:
         return sampling.at_budget
     allowed = sampling.first if sampling.first and not made else range(vocabulary)
     bias = dict(sampling.bias)
-    # A bias is so many more tickets in the lottery, or none at all.
-    candidates = [id for id in allowed if id not in sampling.forbidden for _ in range(1 + int(bias.get(id, 0)))]
+    # A bias is so many more tickets in the lottery, or none at all where others have some.
+    left = [id for id in allowed if id not in sampling.forbidden]
+    candidates = [id for id in left for _ in range(1 + int(bias.get(id, 0)))] or left
     return candidates[zlib.crc32(b"%d" % sampling.seed, state) % len(candidates)]
 
 
