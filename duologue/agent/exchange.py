@@ -180,6 +180,8 @@ class Exchange:
                 self._latencies.caller_done(heard.at)
 
     def _submit(self, unit: Unit) -> None:
+        if self._conversation.state is State.ENDED:  # by a unit before
+            return
         self.tally.units += 1
         try:
             self._session.append(unit)
@@ -299,19 +301,19 @@ class Exchange:
             case Decision():
                 self._on_decision(event)
             case CallerWords():
-                unit_ms = self._pipeline.unit_ms
                 if event.final:
                     self._log.info("caller_said", words=event.text)
-                self._projection.caller_words(event.utterance, event.text, event.final,
-                                              event.first_unit * unit_ms, (event.last_unit + 1) * unit_ms)
+                first, end = (unit * self._pipeline.unit_ms for unit in (event.first_unit, event.last_unit + 1))
+                self._projection.caller_words(event.utterance, event.text, event.final, first, end)
             case ReplyText(fence, _start, text, last):
                 self._open_reply(fence.turn)
                 self._projection.reply_text(fence.turn, text)
                 if last:
                     self._awaited.written(fence.turn)
-            case ReplyAudio(fence, first_sample, pcm, _spans, last):
+            case ReplyAudio(fence, first_sample, pcm, spans, last):
                 self._open_reply(fence.turn)
                 self._voiced.add(fence.turn)
+                self._projection.reply_words(fence.turn, spans, self.output_rate)
                 self._playout.enqueue(fence.turn, first_sample, pcm, last)
             case ToolCall(call=call, name=name, arguments=arguments):
                 self._log.info("tool_called", name=name, words=arguments)

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duologue.agent.awaited import REPLY_WITHIN
-from duologue.engine import CallerWords, Choice, Fence, ReplyAudio, ReplyText, TurnStatus
-from tests.agent.test_call import FRAME, Scene
+from duologue.engine import CallerWords, Choice, Fence, ReplyAudio, ReplyText, TextSpan, TurnStatus
+from tests.agent.test_call import FRAME, PIPELINE, Scene
 
 END = ["response.output_audio.done", "response.output_audio_transcript.done", "response.content_part.done",
        "conversation.item.done", "response.output_item.done", "response.done"]
@@ -51,6 +51,21 @@ async def test_audio_that_ends_inside_a_frame_is_given_to_the_sample() -> None:
     scene.session.end(1, TurnStatus.DONE, "a")
     await scene.frames(3)
     assert audio_of(scene, scene.last("response.output_item.done")["item"]["id"]) == 100
+
+
+async def test_where_a_replys_words_are_is_told_ahead_of_their_audio() -> None:
+    scene = Scene(in_events=True)
+    fence, rate = Fence("s", 0, 1, 0), PIPELINE.output_rate
+    scene.session.emit(ReplyText(fence, 0, "one two", True))
+    spans = (TextSpan(0, 3, rate // 10, rate // 2),)
+    scene.session.emit(ReplyAudio(fence, 0, np.full(rate, 7, np.int16), spans, False))
+    scene.session.emit(ReplyAudio(fence, rate, np.full(rate, 7, np.int16), (), False))
+    await scene.frames(3)
+    told = scene.last("duologue.reply.words")
+    assert told["words"] == [{"start": 0, "end": 3, "start_ms": 100, "end_ms": 500}]
+    assert told["item_id"] == scene.last("response.output_item.added")["item"]["id"]
+    assert scene.types().index("duologue.reply.words") < scene.types().index("audio")
+    assert scene.types().count("duologue.reply.words") == 1
 
 
 async def test_one_response_follows_the_other_however_early_the_next_is_written() -> None:
