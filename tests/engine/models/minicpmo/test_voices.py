@@ -12,7 +12,7 @@ from duologue.engine.models.minicpmo.voices import ReferenceOptions, Voices, req
 from tests.engine.models.minicpmo.token2wav.speech import like_speech, write_wav
 
 
-@pytest.fixture()
+@pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
     return {name: write_wav(tmp_path / f"{name}.wav", gain * like_speech(16_000, 2.0), 16_000)
             for name, gain in (("alto", 0.5), ("bass", 1.0))}
