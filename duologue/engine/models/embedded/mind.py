@@ -11,6 +11,7 @@ tool, when it is asked to.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 
 from duologue.engine.messages import (
@@ -35,6 +36,7 @@ from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.policy import (
     Answer,
     Sentence,
+    Trust,
     is_agreement,
     is_backchannel,
     joined,
@@ -42,6 +44,7 @@ from duologue.engine.models.embedded.dialogue.policy import (
 )
 from duologue.engine.models.embedded.ear import Ear, Utterance
 from duologue.engine.models.embedded.lexicon import Lexicon
+from duologue.engine.models.embedded.mishearing import mended
 from duologue.engine.models.embedded.mouth import Mouth, Piece
 from duologue.engine.models.embedded.overlap import ECHO_S, LONG_MS, Verdict, is_echo, judge
 
@@ -198,6 +201,10 @@ class Mind:
         taken = not utterance.over_reply or self._granted
         sentence = utterance.understanding.sentence
         if utterance.ended:
+            if sentence.trust is not Trust.WHOLE:
+                words = mended(sentence.words.split(), self._dialogue.errands.skills, self._lexicon)
+                sentence = self._dialogue.understand(replace(sentence, words=" ".join(words)))
+                utterance.understanding = replace(utterance.understanding, sentence=sentence)
             self._granted = False
             self._shown = ""
             if sentence.words and (taken or is_backchannel(sentence.words)):

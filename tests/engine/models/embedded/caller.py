@@ -26,6 +26,8 @@ from duologue.engine.messages import (
     Pcm,
     ReplyText,
     StageOutput,
+    Tool,
+    ToolCall,
     Unit,
 )
 from duologue.engine.models.embedded.thinker import Thinker
@@ -56,7 +58,8 @@ class Caller:
     """One session. Only ``plays`` makes replies audible; only if it ``obeys`` a yield brings an interruption."""
 
     def __init__(self, stage: Thinker, session: str, *, plays: bool = True, obeys: bool = True, next_turn: int = 0,
-                 next_unit: int = 0, decided: int = 0, history: tuple[HistoryItem, ...] = ()) -> None:
+                 next_unit: int = 0, decided: int = 0, history: tuple[HistoryItem, ...] = (),
+                 tools: tuple[Tool, ...] = ()) -> None:
         self.stage = stage
         self.session = session
         self.plays = plays
@@ -71,7 +74,7 @@ class Caller:
         self._heard_words: dict[int, float] = {}
         self._seqs: dict[int, int] = {}
         self._noise = np.random.default_rng(5)
-        stage.receive(Open(session, 0, next_turn, next_unit, history=history, decided=decided))
+        stage.receive(Open(session, 0, next_turn, next_unit, tools=tools, history=history, decided=decided))
 
     @property
     def playing(self) -> int | None:
@@ -113,7 +116,7 @@ class Caller:
                     self.decisions.append(output)
                 case ReplyText():
                     self._write(output)
-                case CallerWords():
+                case CallerWords() | ToolCall():
                     pass
                 case _:
                     raise AssertionError(output)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from itertools import count
 
@@ -9,7 +10,19 @@ import numpy as np
 import pytest
 
 from duologue.engine.config import ConfigError
-from duologue.engine.messages import AppendUnit, CallerSaid, CallerWords, Choice, Decision, ReplyText, Unit
+from duologue.engine.messages import (
+    AppendUnit,
+    CallerSaid,
+    CallerWords,
+    Choice,
+    Decision,
+    Inject,
+    ReplyText,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Unit,
+)
 from duologue.engine.models.embedded.thinker import Thinker, create
 from tests.engine.models.embedded.caller import PIPELINE, SAMPLES, Caller, speech, understood, written
 
@@ -48,6 +61,18 @@ def test_a_spoken_question_is_answered(caller: Caller) -> None:
     outputs = caller.say(speech("slt", "what is seven times six")) + caller.silence(8)
     assert understood(outputs) == ["what is seven times six"]
     assert written(outputs) == "Seven times six is forty two."
+
+
+def test_a_spoken_question_for_a_tool_calls_it_and_its_result_is_told(stage: Thinker) -> None:
+    weather = Tool("get_weather", "", json.dumps({"properties": {"city": {"type": "string"}}, "required": ["city"]}))
+    caller = Caller(stage, next(NAMES), tools=(weather,))
+    outputs = caller.silence(6) + caller.say(speech("slt", "what is the weather in paris")) + caller.silence(12)
+    (call,) = [output for output in outputs if isinstance(output, ToolCall)]
+    assert (call.name, call.arguments) == ("get_weather", '{"city": "paris"}')
+    assert written(outputs) == ""
+    stage.receive(Inject(caller.session, 0, ToolResult(call.call, '{"sky": "clear"}')))
+    assert written(caller.silence(12)) == "The sky is clear."
+    caller.hang_up()
 
 
 def test_words_come_while_they_are_spoken(caller: Caller) -> None:

@@ -44,7 +44,7 @@ UNHEARD = "I have not heard anything."
 
 @pytest.fixture(scope="module")
 def lexicon() -> Lexicon:
-    return Lexicon(grammar().words, 2000)
+    return Lexicon(grammar().words, 10_000)
 
 
 def arguments(call: ToolCall) -> object:
@@ -59,6 +59,18 @@ def test_a_spoken_question_for_a_tool_calls_it_and_is_not_answered(lexicon: Lexi
     assert (call.name, arguments(call)) == ("get_weather", {"city": "paris"})
     assert session.texts == {}
     assert {decision.choice for decision in session.decisions} == {Choice.LISTEN}
+
+
+@pytest.mark.parametrize(("words", "understood", "calls"), [
+    ("whether in paris", "weather in paris", 1), ("turn on the line", "turn on the light", 1),
+    ("the line is long", "the line is long", 0), ("turn around", "turn around", 0), ("rather", "rather", 0)])
+def test_what_sounds_like_a_tools_name_is_taken_for_it_where_nothing_else_was_understood(
+        lexicon: Lexicon, words: str, understood: str, calls: int) -> None:
+    session = Session(lexicon, tools=(WEATHER, Tool("turn_on_lights")))
+    session.say(growing(words, untrusted))
+    session.go(2)
+    assert len(session.calls) == calls
+    assert session.words[-1].text == understood
 
 
 def test_a_result_is_told_as_soon_as_nobody_speaks(lexicon: Lexicon) -> None:

@@ -46,6 +46,8 @@ def asked(text: str, asking: Asking | None = None, tools: tuple[Tool, ...] = TOO
     ("what is the weather in paris", "get_weather", {"city": "paris"}),
     ("please tell me the weather for new york in fahrenheit please", "get_weather",
      {"city": "new york", "unit": "fahrenheit"}),
+    ("how is the weather in london today", "get_weather", {"city": "london"}),
+    ("book a table for four people tomorrow please", "bookTable", {"people": 4, "date": "tomorrow"}),
     ("book a table for four on friday", "bookTable", {"people": 4, "date": "friday"}),
     ("book a table outside for twenty one people", "bookTable", {"people": 21, "outside": True}),
     ("turn on the lights in the living room to 2.5", "turn_on_light", {"room": "living_room", "level": 2.5}),

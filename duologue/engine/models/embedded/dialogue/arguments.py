@@ -20,12 +20,15 @@ _FITS: tuple[tuple[str, str], ...] = (
 """Words of a property's name, and the prepositions that its value follows, the likeliest first."""
 _WHOLE = frozenset(("query", "question", "text", "expression", "prompt", "input", "request", "message"))
 """Names of properties whose value is the sentence itself."""
-_ENDS = ("please", "now", "thanks", "thank you", "for me", "right now")
+_ENDS = ("please", "now", "thanks", "thank you", "for me", "right now", "today", "tonight", "tomorrow")
 """What is no part of a value at its end."""
 _NOT_VALUES = frozenset(("me", "it", "that", "this", "you", "us"))
 _DETERMINERS = ("the", "a", "an", "my", "your")
 _NUMBERED = frozenset(("id", "number", "code"))
 """Words in the names of texts that are numbers where numbers are heard."""
+_DAYS = ("today", "tonight", "tomorrow")
+_DATED = frozenset(("date", "day", "when"))
+"""Words in the names of texts that such a day may be."""
 _TAKEN = "|"
 """Stands where a value was: no other value is there, or goes on over it."""
 _LEADS = ("it is", "it's", "that is", "i mean", "i said", "the", "in", "at", "for", "to", "from", "on", "about", "with")
@@ -36,11 +39,14 @@ def heard(skill: Skill, words: Sequence[str], slots: Mapping[str, str]) -> Argum
     """The arguments found in ``words`` (lower case); ``slots`` are those of the intent they were understood as."""
     rest = _without_ends(words)
     found: Arguments = {}
+    day = next((word for word in words if word in _DAYS), None)
     # Those that only one place can mean take theirs before those that any would do for.
     for parameter in sorted(skill.parameters, key=_freedom):
         value = _slot(parameter, slots) if not parameter.choices else None
         if value is None:
             value = _said(parameter, rest, skill)
+        if value is None and parameter.kind == "text" and _DATED & set(parameter.words):
+            value = day
         if value is not None:
             found[parameter.name] = [value] if parameter.many else value
     return found
