@@ -92,10 +92,12 @@ class Reply:
         """
         self.text.end()
         tokens, ends = self.text.tokens, self.text.ends
-        kept = [tuple(tokens[i] for i in range(unit.first, unit.behind) if 0 < ends[i] <= heard)
-                for unit in self._spoken]
-        last = max((i for i, words in enumerate(kept) if words), default=-1)
+        begins = [0, *ends]
+        last = max((i for i, unit in enumerate(self._spoken)
+                    if any(begins[at] < ends[at] <= heard for at in range(unit.first, unit.behind))), default=-1)
         if last >= 0:
-            yield self._spoken[last].entry, form.ended(self._spoken[last].lead, kept[last])
+            unit = self._spoken[last]
+            kept = [tokens[at] for at in range(unit.first, unit.behind) if ends[at] <= heard]
+            yield unit.entry, form.ended(unit.lead, kept)
         for unit in self._spoken[last + 1:]:
             yield unit.entry, form.silent

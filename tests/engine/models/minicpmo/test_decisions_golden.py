@@ -142,7 +142,8 @@ def test_the_thinker_answers_the_releases_session(ear: Ear, checkpoint: Checkpoi
         while stage.ready:
             out += stage.step()
     decisions = [each for each in out if isinstance(each, Decision)]
-    assert [list(each.tokens) for each in decisions] == [part.tolist() for part in parts("decisions", "answers")][:INTERRUPTED[0]]
+    answers = [part.tolist() for part in parts("decisions", "answers")]
+    assert [list(each.tokens) for each in decisions] == answers[:INTERRUPTED[0]]
     assert [each.choice is Choice.LISTEN for each in decisions] == GOLDEN["listens"][:INTERRUPTED[0]].tolist()
     given = [each.conditioning.rows for each in out if isinstance(each, ReplyText) and each.conditioning is not None]
     states = np.concatenate(parts("decisions", "states")[:INTERRUPTED[0]])
