@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from duologue.engine import journal as journal_module
-from duologue.engine.journal import Cut, GivenUp, Heard, Journal, Said
-from duologue.engine.messages import AgentSaid, CallerSaid, Decided, Open
+from duologue.engine.journal import Called, Cut, GivenUp, Heard, Journal, Returned, Said
+from duologue.engine.messages import AgentSaid, CallerSaid, Decided, Open, ToolCalled
 from tests.engine.scripted import unit
 
 
@@ -21,6 +21,25 @@ def test_history_tells_who_said_what_in_order_and_how_much_was_heard() -> None:
     assert journal.history() == (
         CallerSaid("hello"), AgentSaid(0, "good ", cut=2), CallerSaid("what", 7), AgentSaid(1, "I was ", cut=2),
         AgentSaid(2, "as I said", open=True))
+
+
+def test_a_tools_result_stands_where_it_was_asked_for() -> None:
+    journal = Journal(10)
+    for record in (Heard("weather", 1), Called("a", "sky", "{}", 2), Called("b", "sea", "{}", 3), Heard("well?", 5),
+                   Returned("a", "rain")):
+        journal.write(record)
+    assert journal.history() == (
+        CallerSaid("weather", 1), ToolCalled("a", "sky", "{}", "rain", 2), ToolCalled("b", "sea", "{}", None, 3),
+        CallerSaid("well?", 5))
+
+
+def test_a_result_whose_call_was_among_the_oldest_records_is_no_part_of_the_history(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_module, "MAX_RECORDS", 1)
+    journal = Journal(10)
+    journal.write(Called("a", "sky", "{}", 2))
+    journal.write(Returned("a", "rain"))
+    assert journal.history() == ()
 
 
 def test_a_reply_that_failed_is_not_gone_on_with() -> None:

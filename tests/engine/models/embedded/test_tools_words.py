@@ -66,7 +66,7 @@ def test_a_sentence_that_says_a_tools_name_or_means_it_asks_for_it(
 
 @pytest.mark.parametrize("text", [
     "tell me a story", "how are you", "repeat after me the weather is nice", "spell weather", "mm-hm", "book",
-    "turn the lamp", "what did I say"])
+    "turn the lamp", "turn off the light in the kitchen", "what did I say"])
 def test_other_sentences_ask_for_no_tool(text: str) -> None:
     assert asked(text) is None
 

@@ -14,7 +14,7 @@ Kind = Literal["text", "number", "whole", "flag"]
 
 _KINDS: dict[str, Kind] = {"string": "text", "number": "number", "integer": "whole", "boolean": "flag"}
 _COMMON = frozenset((
-    "a", "an", "the", "of", "for", "to", "from", "by", "in", "on", "at", "with", "and", "or", "my", "your", "this",
+    "a", "an", "the", "of", "for", "to", "from", "by", "in", "at", "with", "and", "or", "my", "your", "this",
     "that", "is", "it", "get", "set", "fetch", "find", "look", "lookup", "search", "check", "show", "list", "tell",
     "give", "read", "do", "make", "run", "use", "create", "add", "new", "query", "request", "current", "info",
     "information", "data", "detail", "details", "function", "tool", "api"))
