@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.harness.microphone import Microphone
 from tests.harness.peer import peer_call
+from tests.harness.recording import Recording
 from tests.harness.server import running_server
 from tests.harness.sound import RATE, spans
 
@@ -45,3 +48,35 @@ async def test_a_recorded_call_replays_without_a_difference_and_shows_that_of_an
     status, shown = await replayed(str(recording), "--config", str(deaf))
     assert status == 1
     assert "input_audio_buffer.speech_started" in shown
+
+
+async def test_a_recorded_call_with_a_tool_replays_without_a_difference(tmp_path: Path) -> None:
+    weather = {"type": "function", "name": "get_weather", "parameters": {
+        "type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}}
+    async with running_server(tmp_path, "--record", str(tmp_path / "calls")) as server:
+        async with peer_call(server.url, Microphone()) as call:
+            await call.until(lambda so_far: so_far.agent.size > 3 * RATE and not spans(so_far.agent[-RATE:]),
+                             "quiet after the greeting")
+            call.send({"type": "session.update", "session": {"type": "realtime", "tools": [weather]}})
+            await call.say("what is the weather in paris")
+            so_far = await call.until(lambda so_far: bool(done(so_far)), "the tool's call")
+            (asked,) = done(so_far)
+            assert (asked["name"], json.loads(asked["arguments"])) == ("get_weather", {"city": "paris"})
+            call.send({"type": "conversation.item.create", "item": {
+                "type": "function_call_output", "call_id": asked["call_id"], "output": '{"sky": "clear"}'}})
+            call.send({"type": "response.create"})
+            await call.until_answered(so_far.agent.size)
+        assert await server.metric_reaches("duologue_calls_total", 1)
+        assert await server.metric_reaches("duologue_tool_calls_total", 1)
+    (recording,) = (tmp_path / "calls").iterdir()
+    tape = (recording / "tape.jsonl").read_text()
+    assert '"type":"tool_call"' in tape
+    assert '"type":"tool_result"' in tape
+    assert "The sky is clear." in tape
+    assert await replayed(str(recording)) == (0, "")
+    assert await replayed(str(recording), "--engine", "tape") == (0, "")
+
+
+def done(so_far: Recording) -> list[dict[str, Any]]:
+    """The calls of tools that the client was told of."""
+    return [event.body for event in so_far.events if event.type == "response.function_call_arguments.done"]
