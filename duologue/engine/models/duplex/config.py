@@ -5,7 +5,7 @@ Layout of a checkpoint, one stock folder a stage:
 * ``config.json``: :class:`DuplexConfig`, without the three stages' own
 * ``tokenizer.json``: the text tokenizer (the ``tokenizers`` library's format)
 * ``thinker/``: ``config.json`` (:class:`DecoderConfig`) and ``model.safetensors`` with the tensor names of
-  ``Qwen3ForCausalLM``; a copy of ``tokenizer.json``, since vLLM asks for one
+  ``Qwen3ForCausalLM``
 * ``ear/model.safetensors``: ``proj.weight`` (hidden_size, 80), ``proj.bias``
 * ``talker/``: like ``thinker/``, its vocabulary being the codec's, with ``emb_text.weight`` (text vocabulary, talker
   hidden_size) and ``projector.weight`` (talker hidden_size, thinker hidden_size) beside

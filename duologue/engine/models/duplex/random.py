@@ -76,11 +76,8 @@ def tokenizer(shape: Shape) -> Tokenizer:
                            "<|im_end|>": tokens.im_end}, shape.thinker.vocab_size)
 
 
-def write(folder: Path, size: Size, seed: int = 0, *, weights: bool = True) -> None:
-    """Write a checkpoint into ``folder``, which is made; without ``weights`` only its configs and tokenizer.
-
-    The latter is for vLLM, which makes up weights of its own (``load_format: dummy``) but wants a folder.
-    """
+def write(folder: Path, size: Size, seed: int = 0) -> None:
+    """Write a checkpoint into ``folder``, which is made."""
     made = shape(size)
     folder.mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", made.config.model_dump(mode="json"))
@@ -92,12 +89,6 @@ def write(folder: Path, size: Size, seed: int = 0, *, weights: bool = True) -> N
             **decoder.model_dump(mode="json"), "architectures": ["Qwen3ForCausalLM"], "hidden_act": "silu",
             "attention_bias": False, "torch_dtype": str(made.dtype).removeprefix("torch."),
             "rope_parameters": {"rope_type": "default", "rope_theta": decoder.rope_theta}})
-        words.save(str(folder / name / "tokenizer.json"))
-        write_json(folder / name / "tokenizer_config.json", {
-            "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": "<|im_end|>", "pad_token": "<|im_end|>",
-            "model_max_length": decoder.max_position_embeddings, "clean_up_tokenization_spaces": False})
-    if not weights:
-        return
     for part in layout.PARTS:
         dtype = made.dtype if part in ("thinker", "talker") else torch.float32
         (folder / part).mkdir(exist_ok=True)
@@ -142,9 +133,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", choices=sorted(_SHAPES), default="tiny")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-weights", action="store_true", help="only the configs and the tokenizer")
     arguments = parser.parse_args()
-    write(arguments.folder, arguments.size, arguments.seed, weights=not arguments.no_weights)
+    write(arguments.folder, arguments.size, arguments.seed)
 
 
 if __name__ == "__main__":
