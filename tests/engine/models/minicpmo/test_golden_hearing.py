@@ -15,7 +15,7 @@ from duologue.engine.models.minicpmo.hearing.mel import Spectrum
 from tests.engine.models.minicpmo.golden.inputs import RATE, UNITS, caller, reference
 from tests.engine.models.minicpmo.golden.values import SOURCE, parts, values
 
-CLOSE = {"rtol": 1e-4, "atol": 1e-5}
+ATOL = 1e-5
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_every_unit_is_ten_rows_as_the_release_hears_them(ear: Ear) -> None:
     heard = [stream.hear(unit).rows for unit in units()]
     assert {rows.shape[0] for rows in heard} == {10}
     for unit, (rows, golden) in enumerate(zip(heard, values("hearing")["rows"], strict=True)):
-        np.testing.assert_allclose(rows, golden, **CLOSE, err_msg=f"unit {unit}")
+        np.testing.assert_allclose(rows, golden, rtol=1e-4, atol=ATOL, err_msg=f"unit {unit}")
 
 
 def test_mel_frames_are_the_releases_as_the_buffer_slides_and_the_norm_changes() -> None:
@@ -47,4 +47,4 @@ def test_mel_frames_are_the_releases_as_the_buffer_slides_and_the_norm_changes()
 
 
 def test_a_reference_clip_is_heard_as_the_release_hears_it(ear: Ear) -> None:
-    np.testing.assert_allclose(ear.clip(reference()).rows, values("hearing")["clip"], **CLOSE)
+    np.testing.assert_allclose(ear.clip(reference()).rows, values("hearing")["clip"], rtol=1e-4, atol=ATOL)

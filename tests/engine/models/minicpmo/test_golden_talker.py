@@ -22,7 +22,7 @@ from tests.engine.models.minicpmo.golden.inputs import INTERRUPTED
 from tests.engine.models.minicpmo.golden.values import SOURCE, parts, values
 from tests.engine.runners.vllm.driving import finish
 
-CLOSE = {"rtol": 1e-4, "atol": 1e-4}
+ATOL = 1e-4
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +97,8 @@ def check(runner: Runner, checkpoint: Checkpoint) -> None:
     for unit, states in zip(golden, steps, strict=True):
         for step, state in states.items():
             logits = head @ state
-            np.testing.assert_allclose(logits[arrays["top"][at + step]], arrays["top_logits"][at + step], **CLOSE)
-            np.testing.assert_allclose(logits[::128], arrays["every"][at + step], **CLOSE)
+            np.testing.assert_allclose(logits[arrays["top"][at + step]], arrays["top_logits"][at + step], rtol=1e-4, atol=ATOL)
+            np.testing.assert_allclose(logits[::128], arrays["every"][at + step], rtol=1e-4, atol=ATOL)
             compared += 1
         at += len(unit) + 1
     # The state behind a reply's last code is never computed, where speech did not end by itself.
