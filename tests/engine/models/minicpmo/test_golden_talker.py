@@ -96,9 +96,9 @@ def check(runner: Runner, checkpoint: Checkpoint) -> None:
     arrays, at, compared = values("talker"), 0, 0
     for unit, states in zip(golden, steps, strict=True):
         for step, state in states.items():
-            logits = head @ state
-            np.testing.assert_allclose(logits[arrays["top"][at + step]], arrays["top_logits"][at + step], rtol=1e-4, atol=ATOL)
-            np.testing.assert_allclose(logits[::128], arrays["every"][at + step], rtol=1e-4, atol=ATOL)
+            logits, row = head @ state, at + step
+            np.testing.assert_allclose(logits[arrays["top"][row]], arrays["top_logits"][row], rtol=1e-4, atol=ATOL)
+            np.testing.assert_allclose(logits[::128], arrays["every"][row], rtol=1e-4, atol=ATOL)
             compared += 1
         at += len(unit) + 1
     # The state behind a reply's last code is never computed, where speech did not end by itself.
