@@ -32,6 +32,8 @@ from duologue.engine.models.minicpmo.token2wav.prompt import Prompt, PromptReade
 from duologue.engine.models.minicpmo.token2wav.vocoder import Vocoder, VocoderState
 from duologue.engine.models.minicpmo.voices import ReferenceOptions, Voices, require
 from duologue.engine.models.stored import sourced
+from duologue.engine.runners.torch.runner import find_device
+from duologue.metrics import DROPS
 
 _FULL_SCALE = 32767.0
 _MADE_VOICE = ""
@@ -42,7 +44,7 @@ class CodecOptions(CheckpointOptions, ReferenceOptions):
     """Options of the codec."""
 
     device: str = "cpu"
-    """A torch device."""
+    """``cpu``, ``cuda`` or ``cuda:N``."""
     dtype: Literal["float32", "float16", "bfloat16"] = "float32"
     """What the flow computes in, and keeps of each stream; the vocoder computes in float32."""
     n_timesteps: int = Field(default=10, gt=0)
@@ -152,8 +154,12 @@ class Token2wavDecoder:
 
 
 def _to_pcm(sound: torch.Tensor) -> Pcm:
-    """Samples of which 1 is full scale, cut to 16 bits as the release does it."""
-    pcm: Pcm = (sound * _FULL_SCALE).to(torch.int16).cpu().numpy()
+    """Samples of which 1 is full scale, cut to 16 bits as the release does it; what overflowed before is silent."""
+    samples = sound.cpu().numpy()
+    if lost := samples.size - int(np.count_nonzero(np.isfinite(samples))):
+        DROPS.labels(what="samples", reason="not_finite").inc(lost)
+        samples = np.nan_to_num(samples, nan=0.0)
+    pcm: Pcm = (samples * np.float32(_FULL_SCALE)).astype(np.int16)
     return pcm
 
 
@@ -194,11 +200,9 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[S
                           f"{config.hift.sampling_rate}")
     if chunking.codec_left_context_frames:
         raise ConfigError("the MiniCPM-o codec keeps its own state: set chunking.codec_left_context_frames to 0")
-    if wanted.device.startswith("cuda") and not torch.cuda.is_available():
-        raise ConfigError(f"device: {wanted.device}: torch finds no GPU here; set device to cpu")
+    device = find_device(wanted.device)
     torch.set_num_threads(wanted.threads)
-    voices = Voices(wanted, checkpoint.folder)
-    decoder = _decoder(wanted, checkpoint, voices, chunking.codec_chunk_frames)
+    decoder = _decoder(wanted, checkpoint, device, chunking.codec_chunk_frames)
     late = decoder.delay_samples - decoder.lead_samples
     if chunking.initial_codec_chunk_frames * decoder.frame_samples <= late:
         raise ConfigError(f"nothing can be heard of the first {late // decoder.frame_samples} codes alone: set "
@@ -207,15 +211,17 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[S
     return CodecStage(decoder, chunking)
 
 
-def _decoder(options: CodecOptions, checkpoint: Checkpoint, voices: Voices, chunk_codes: int) -> Token2wavDecoder:
+def _decoder(options: CodecOptions, checkpoint: Checkpoint, device: torch.device,
+             chunk_codes: int) -> Token2wavDecoder:
     config = checkpoint.token2wav
+    voices = Voices(options, checkpoint.folder)
     tensors: dict[str, dict[str, torch.Tensor]] = {"flow": {}, "hift": {}}
     dtype = {"float32": torch.float32, "float16": torch.float16, "bfloat16": torch.bfloat16}[options.dtype]
-    for name, tensor in checkpoint.token2wav_tensors(options.device):
+    for name, tensor in checkpoint.token2wav_tensors(device):
         file, _, rest = name.partition(".")
         tensors[file][rest] = tensor.to(dtype if file == "flow" else torch.float32)
     flow = Flow(config.flow, tensors["flow"], options.n_timesteps)
     book = _VoiceBook(flow, voices, _prompts(options, checkpoint, voices))
-    tail = chunk_codes - 1 + flow.lookahead if options.device.startswith("cuda") else None
+    tail = chunk_codes - 1 + flow.lookahead if device.type == "cuda" else None
     return Token2wavDecoder(config, flow, Vocoder(Hift(config.hift, tensors["hift"])), book.find,
                             most_chunks=options.max_batch, tail_codes=tail)

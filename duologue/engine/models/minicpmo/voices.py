@@ -29,13 +29,14 @@ class ReferenceOptions(Strict):
     voices: dict[str, Path] = Field(default_factory=dict)
     """Reference recordings by name, in any format that FFmpeg decodes: one speaker, 1 to 6 s (more is left out).
     Without any, the one that comes with the checkpoint."""
-    voice: str | None = None
+    default_voice: str | None = None
     """Voice of a session that asks for none, or for one that there is not; the first, if this is not given."""
 
     @model_validator(mode="after")
     def _known(self) -> Self:
-        if self.voice is not None and self.voice not in self.voices:
-            raise ValueError(f"voice: {self.voice!r} is not one of the voices ({', '.join(self.voices) or 'none'})")
+        if self.default_voice is not None and self.default_voice not in self.voices:
+            raise ValueError(f"default_voice: {self.default_voice!r} is not one of the voices "
+                             f"({', '.join(self.voices) or 'none'})")
         return self
 
 
@@ -51,7 +52,7 @@ class Voices:
         if not files and folder is not None:
             files = {Path(name).stem: folder / name for name in _RELEASED if (folder / name).is_file()}
         self._files = files
-        self._default = options.voice or next(iter(files), None)
+        self._default = options.default_voice or next(iter(files), None)
         self._pcm = {name: _pcm(read(file, INPUT_RATE)) for name, file in files.items()}
         self._unknown: set[str] = set()
 
@@ -64,7 +65,7 @@ class Voices:
         """Which voice a session gets that asked for ``asked``; None if there are none."""
         if asked in self._files:
             return asked
-        if asked and asked not in self._unknown and len(self._unknown) < _MOST_NAMES:
+        if asked and self._files and asked not in self._unknown and len(self._unknown) < _MOST_NAMES:
             self._unknown.add(asked)
             _log.warning("there is no voice %.40r; sessions that ask for it get %r", asked, self._default)
         return self._default

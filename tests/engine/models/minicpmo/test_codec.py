@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from duologue.engine.models.minicpmo import random
 from duologue.engine.models.minicpmo.codec import Stream, Token2wavDecoder, create
 from duologue.engine.models.minicpmo.token2wav.config import TINY
 from duologue.engine.models.minicpmo.token2wav.convert import convert
+from duologue.metrics import DROPS
 from tests.engine.models.minicpmo.token2wav import onnx_files, released_folder, small
 from tests.engine.models.minicpmo.token2wav.speech import like_speech, write_wav
 
@@ -168,6 +170,19 @@ def test_how_codes_are_cut_changes_the_sound_little() -> None:
     assert 0 < (mels[0] - mels[1]).abs().mean() < 0.2 * mels[0].abs().mean()
 
 
+def test_sound_that_overflowed_is_silent_and_counted() -> None:
+    flow, vocoder = small.flow(), small.vocoder()
+    voice = small.voice(flow)
+    broken = replace(voice, speaker=torch.full_like(voice.speaker, torch.inf))
+    decoder = Token2wavDecoder(TINY, flow, vocoder, lambda asked: broken, most_chunks=1, tail_codes=None)
+    counter = DROPS.labels(what="samples", reason="not_finite")
+    before = counter._value.get()
+    sound, = decoder.decode([Chunk(codes("lost", 20), 0, decoder.begin(Fence("", 0, 0, 0), ""), last=True)])
+    assert len(sound) == 23 * CODE
+    assert not sound.any()
+    assert counter._value.get() - before == len(sound)
+
+
 @pytest.mark.parametrize("frames", [np.zeros((2, 1), np.float32), np.zeros((2, 2), np.int32),
                                     np.full((1, 1), 6561, np.int32), np.full((1, 1), -1, np.int32)])
 def test_frames_that_are_no_codes_are_refused(frames: NDArray[Any]) -> None:
@@ -182,14 +197,14 @@ def test_frames_that_are_no_codes_are_refused(frames: NDArray[Any]) -> None:
     ({}, {"output_rate": 16_000}, "set output_rate to 24000"),
     ({}, {"chunking": {"codec_left_context_frames": 3}}, "set chunking.codec_left_context_frames to 0"),
     ({}, {"chunking": {"initial_codec_chunk_frames": 4}}, "set chunking.initial_codec_chunk_frames to 5 or more"),
-    ({"device": "cuda:7"}, {}, "device: cuda:7: torch finds no GPU here"),
+    ({"device": "cuda:7"}, {}, "device is 'cuda:7', but 0 GPUs can be used here"),
     ({"n_timesteps": 0}, {}, "options of the MiniCPM-o codec: .*n_timesteps"),
     ({"steps": 4}, {}, "options of the MiniCPM-o codec: .*steps"),
-    ({"voice": "alto"}, {}, "'alto' is not one of the voices"),
+    ({"default_voice": "alto"}, {}, "'alto' is not one of the voices"),
 ])
 def test_options_that_cannot_be_had_are_refused_with_what_to_do(
         options: dict[str, Any], changes: dict[str, Any], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 0)
     with pytest.raises(ConfigError, match=f"(?s){message}"):
         create({**RANDOM, **options}, pipeline(**changes))
 
@@ -210,7 +225,7 @@ def test_sessions_speak_in_the_voices_they_ask_for(checkpoint: Path, tmp_path: P
     t = np.arange(48_000) / 24_000
     voices = {"alto": write_wav(tmp_path / "alto.wav", like_speech(24_000, 2.0), 24_000),
               "bass": write_wav(tmp_path / "bass.wav", np.sin(700 * t * t).astype(np.float32), 24_000)}
-    stage = create({"voices": voices, "voice": "bass", "n_timesteps": 2}, pipeline(model=checkpoint))
+    stage = create({"voices": voices, "default_voice": "bass", "n_timesteps": 2}, pipeline(model=checkpoint))
     heard = {}
     for session, voice in (("a", "alto"), ("b", "bass"), ("m", "marin")):
         opened(stage, session, voice=voice)

@@ -31,7 +31,7 @@ def test_a_voice_is_given_as_its_reference_at_16_khz(files: dict[str, Path]) -> 
 def test_who_asks_for_no_voice_or_an_unknown_one_gets_the_default_and_each_name_is_logged_once(
         files: dict[str, Path], caplog: pytest.LogCaptureFixture) -> None:
     for options, default in ((ReferenceOptions(voices=files), "alto"),
-                             (ReferenceOptions(voices=files, voice="bass"), "bass")):
+                             (ReferenceOptions(voices=files, default_voice="bass"), "bass")):
         voices = Voices(options, None)
         with caplog.at_level(logging.WARNING):
             caplog.clear()
@@ -51,8 +51,8 @@ def test_names_that_callers_make_up_do_not_fill_the_log(files: dict[str, Path],
 
 
 def test_a_default_that_is_no_voice_is_refused(files: dict[str, Path]) -> None:
-    with pytest.raises(ValidationError, match=r"voice: 'tenor' is not one of the voices \(alto, bass\)"):
-        ReferenceOptions(voices=files, voice="tenor")
+    with pytest.raises(ValidationError, match=r"default_voice: 'tenor' is not one of the voices \(alto, bass\)"):
+        ReferenceOptions(voices=files, default_voice="tenor")
 
 
 def test_a_bad_recording_is_refused_at_the_start_by_its_file(files: dict[str, Path], tmp_path: Path) -> None:
