@@ -282,7 +282,8 @@ class Mind:
 
     def _interrupt(self, message: Interrupt) -> None:
         cut = {} if message.turn is None else {message.turn: message.heard}
-        self._floor.cancel()
+        if message.turn is None or self._replies.get(message.turn) is self._reply:
+            self._floor.cancel()
         self._raise_epoch(message.epoch, cut, lambda turn: turn <= message.last_turn)
 
     def _raise_epoch(self, epoch: int, cut: Mapping[int, str], known: Callable[[int], bool]) -> None:

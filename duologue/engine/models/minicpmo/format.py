@@ -199,7 +199,7 @@ class Format:
         tokens, options = self._tokens, self._options
         seed = options.seed << 32 | ask.unit
         if ask.rule is Rule.LISTEN and not ask.begun:
-            return Sampling(max_tokens=1, stop=self._stop, at_budget=tokens.listen, seed=seed)
+            return Sampling(max_tokens=MAX_UNIT_TOKENS, stop=self._stop, first=(tokens.listen,), seed=seed)
         whole = ask.begun[-1:] == (tokens.turn_eos,)
         first = (tokens.chunk_eos,) if whole else (tokens.speak,) if ask.rule is Rule.SPEAK and not ask.begun else ()
         return Sampling(

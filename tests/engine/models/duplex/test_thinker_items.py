@@ -131,6 +131,19 @@ def test_an_interruption_withdraws_the_request_for_a_reply() -> None:
     assert len(session.texts) > 0
 
 
+def test_a_request_made_while_a_whole_reply_is_played_outlives_its_cut() -> None:
+    session = turn_based()
+    respond(session)
+    while not (session.texts and session.texts[-1].last):
+        session.say()
+    first = session.texts[-1].fence.turn
+    respond(session)
+    session.say()
+    session.interrupt(first, "", last_turn=first)
+    session.say(8)
+    assert {each.fence.turn for each in session.texts} > {first}
+
+
 # --- units --------------------------------------------------------------------------------------------------
 
 
