@@ -102,6 +102,17 @@ def test_more_parked_sessions_than_max_num_seqs_are_refused_and_wait_for_nobody(
     assert finish(made, segment("more", 0, [tokens(5, 78)], 2))["more"].finish is Finish.LENGTH
 
 
+def test_parked_sessions_whose_last_rows_together_exceed_vllms_cache_of_rows_go_on(made: VllmRunner) -> None:
+    """The cache is as long as one session; what was fed of it makes room, though its session is parked."""
+    long = {f"s{i}": embeddings(150, 50 + i) for i in range(MAX_NUM_SEQS)}
+    assert sum(map(len, long.values())) > MAX_MODEL_LEN
+    for session, rows in long.items():
+        assert finish(made, segment(session, 0, [tokens(1, 7), rows], 1))[session].finish is Finish.LENGTH
+    again = [segment(session, 151, [tokens(2, 8)], 4) for session in long]
+    for session, told in finish(made, *again).items():
+        assert told.tokens == reference().greedy([tokens(1, 7), long[session], tokens(2, 8)], 4)
+
+
 def test_all_of_the_kv_can_be_used_at_once(made: VllmRunner) -> None:
     share = KV_POSITIONS // BLOCK // MAX_NUM_SEQS * BLOCK
     given = [tokens(share - 30, 80 + i) for i in range(MAX_NUM_SEQS)]
