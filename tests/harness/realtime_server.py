@@ -28,6 +28,7 @@ class RealtimeServer:
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.queries: list[dict[str, str]] = []
         """Of each connection's upgrade."""
         self.heard = 0
         """Samples of audio that were appended."""
@@ -41,6 +42,7 @@ class RealtimeServer:
         socket = self._socket = web.WebSocketResponse(compress=False)
         await socket.prepare(request)
         self.headers.append(dict(request.headers))
+        self.queries.append(dict(request.query))
         await self.send("session.created", session={"type": "realtime", "object": "realtime.session"})
         async for message in socket:
             if message.type is WSMsgType.TEXT:

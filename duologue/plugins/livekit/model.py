@@ -5,7 +5,6 @@ from __future__ import annotations
 import aiohttp
 from livekit.agents.llm._realtime import openai
 from livekit.agents.types import DEFAULT_API_CONNECT_OPTIONS, NOT_GIVEN, APIConnectOptions, NotGivenOr
-from openai.types.realtime import RealtimeAudioInputTurnDetection
 
 from duologue.plugins.livekit.session import RealtimeSession
 
@@ -16,20 +15,19 @@ class RealtimeModel(openai.RealtimeModel):
     Args:
         url: the server's address, ``http`` or ``https``.
         api_key: sent as ``Authorization: Bearer``, if the server asks for one.
-        turn_detection: left out, the model decides when to speak. None: it speaks when it is asked to
-            (``turn_detection=...`` of an ``AgentSession`` has that effect too).
+        voice: one of the server's; left out, the one it has.
+        turn_detection: left out, the model decides when to speak. None: it speaks when it is asked to, as it does for
+            an ``AgentSession`` that takes turns by rules of its own.
         conn_options: LiveKit's, for the connection and its retries.
         http_session: the one to use; left out, LiveKit's own.
-
-    What its options do not name cannot be chosen by a caller of the server: model and voice are the server's.
     """
 
-    def __init__(self, url: str, *, api_key: str | None = None,
-                 turn_detection: NotGivenOr[RealtimeAudioInputTurnDetection | None] = NOT_GIVEN,
+    def __init__(self, url: str, *, api_key: str | None = None, voice: str | None = None,
+                 turn_detection: NotGivenOr[None] = NOT_GIVEN,
                  conn_options: APIConnectOptions = DEFAULT_API_CONNECT_OPTIONS,
                  http_session: aiohttp.ClientSession | None = None) -> None:
         super().__init__(
-            model="duologue", base_url=f"{url.rstrip('/')}/v1/realtime", api_key=api_key or "none",
+            model="duologue", voice=voice or "", base_url=_address(url), api_key=api_key or "none",
             turn_detection=turn_detection, conn_options=conn_options, http_session=http_session,
             modalities=["audio"], max_session_duration=None)
         # Its constructor would take OPENAI_API_KEY, which is no business of our server's.
@@ -43,3 +41,10 @@ class RealtimeModel(openai.RealtimeModel):
         opened = RealtimeSession(self, turn_detection_disabled=turn_detection_disabled)
         self._sessions.add(opened)
         return opened
+
+
+def _address(url: str) -> str:
+    """Where the server's events are spoken, its own ones among them (docs/protocol.md)."""
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"{url!r} is no address of a server: give one such as http://127.0.0.1:8080")
+    return f"ws{url.removeprefix('http').rstrip('/')}/v1/realtime?duplex=1"

@@ -21,6 +21,11 @@ class Valve:
         self._passable.set()
         self._shut = False
 
+    @property
+    def is_shut(self) -> bool:
+        """Whether it was shut."""
+        return self._shut
+
     def hold(self) -> None:
         """Let nothing through for now."""
         if not self._shut:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -12,8 +13,10 @@ from livekit.agents.llm._realtime import openai
 from openai.types.realtime import ConversationItemCreateEvent, ConversationItemDeleteEvent
 
 from duologue.plugins.livekit.history import told
-from duologue.plugins.livekit.pacing import Valve, paced
+from duologue.plugins.livekit.pacing import Valve
 from duologue.plugins.livekit.speech import Signal, Speech
+from duologue.plugins.livekit.voicing import Voicing
+from duologue.plugins.livekit.words import Words
 
 if TYPE_CHECKING:
     from duologue.plugins.livekit.model import RealtimeModel
@@ -23,10 +26,15 @@ CHUNKS_PER_S = 50
 
 
 
+REPLIES_KEPT = 4
+"""Replies whose words are kept: the one that is spoken, and what may be written ahead."""
+
+
 class RealtimeSession(openai.RealtimeSession):
     """LiveKit's own session for the OpenAI Realtime protocol, with what a server that owns the turns knows better.
 
-    * A reply that the server pauses is silent within some 60 ms, and goes on when the server's does (``paced``).
+    * A reply is given to the framework as it is heard, sound and text (``Voicing``): one that the server pauses is
+      silent within some 60 ms and goes on when the server's does; of one that is cut it knows what was heard.
     * Speech that has cut a reply is told when that reply is over (``Speech``).
     * While the server owns the turns it answers a tool's result by itself.
     * A conversation of before, as after a lost connection, is told to the model and not said to it: it would answer.
@@ -40,6 +48,8 @@ class RealtimeSession(openai.RealtimeSession):
         self._speech = Speech()
         self._valve = Valve()
         """The newest reply's."""
+        self._words: OrderedDict[str, Words] = OrderedDict()
+        """By the items whose words they are."""
         self._connected = False
         super().__init__(model, turn_detection_disabled=turn_detection_disabled)
         self._bstream = utils.audio.AudioByteStream(openai.SAMPLE_RATE, openai.NUM_CHANNELS,
@@ -50,17 +60,19 @@ class RealtimeSession(openai.RealtimeSession):
     # --- to the server --------------------------------------------------------------------------------------
 
     def _create_session_update_event(self) -> dict[str, Any]:
-        """Ask for what LiveKit asks for, and for the server's states; sent at each connection."""
+        """Ask for what LiveKit asks for; sent at each connection. Which model and voice there are is the server's."""
         event = super()._create_session_update_event()
         plain = event if isinstance(event, dict) else event.model_dump(by_alias=True, exclude_unset=True)
-        plain["session"]["duologue"] = {"events": True}
+        del plain["session"]["model"]
+        if not self._opts.voice:
+            del plain["session"]["audio"]["output"]["voice"]
         return plain
 
     def _create_ws_url_and_headers(self) -> tuple[str, dict[str, str]]:
-        url, headers = super()._create_ws_url_and_headers()
+        _, headers = super()._create_ws_url_and_headers()
         if not self._opts.api_key:
             del headers["Authorization"]
-        return url, headers
+        return self._opts.base_url, headers
 
     def _create_update_chat_ctx_events(
         self, chat_ctx: llm.ChatContext,
@@ -101,7 +113,7 @@ class RealtimeSession(openai.RealtimeSession):
             case "generation_created":
                 self._tell(self._speech.reply_begins())
                 self._valve = Valve()
-                args[0].message_stream = _in_real_time(args[0].message_stream, self._valve)
+                args[0].message_stream = self._voiced(args[0].message_stream, self._valve)
                 super().emit(event, *args)
             case "metrics_collected":
                 super().emit(event, *args)
@@ -126,6 +138,8 @@ class RealtimeSession(openai.RealtimeSession):
                 self._valve.hold()
             case {"type": "duologue.state"}:
                 self._valve.release()
+            case {"type": "duologue.reply.words", "item_id": str(item_id), "words": words}:
+                self._words_of(item_id).place(words)
 
     def _tell(self, signals: list[Signal]) -> None:
         for signal in signals:
@@ -135,8 +149,15 @@ class RealtimeSession(openai.RealtimeSession):
                 super().emit("input_speech_stopped", llm.InputSpeechStoppedEvent(
                     user_transcription_enabled=self._realtime_model.capabilities.user_transcription))
 
+    async def _voiced(self, messages: AsyncIterable[llm.MessageGeneration],
+                      valve: Valve) -> AsyncIterator[llm.MessageGeneration]:
+        async for message in messages:
+            yield Voicing(message, self._words_of(message.message_id), valve).message()
 
-async def _in_real_time(messages: AsyncIterable[llm.MessageGeneration],
-                        valve: Valve) -> AsyncIterator[llm.MessageGeneration]:
-    async for message in messages:
-        yield replace(message, audio_stream=paced(message.audio_stream, valve))
+    def _words_of(self, item_id: str) -> Words:
+        """A reply's words; those of replies long over, or that were never told, are let go."""
+        if item_id not in self._words:
+            self._words[item_id] = Words()
+            while len(self._words) > REPLIES_KEPT:
+                self._words.popitem(last=False)
+        return self._words[item_id]

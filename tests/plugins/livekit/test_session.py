@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from livekit.agents import Agent, RunContext, function_tool, llm
 
+from duologue.plugins.livekit import RealtimeModel
 from tests.plugins.livekit.house import House, house
 
 pytestmark = pytest.mark.component
@@ -89,6 +90,27 @@ async def test_a_cut_reply_is_truncated_once_where_it_was_heard_to_and_not_cance
         assert own.ear.segments[1] == 2400
 
 
+async def test_of_a_cut_reply_the_application_knows_the_words_that_were_heard() -> None:
+    text = "one two six ten one two six ten one two"
+    async with house() as own:
+        await own.server.state("thinking")
+        await own.server.send("duologue.reply.words", item_id="item_1", words=[
+            {"start": at * 4, "end": at * 4 + 3, "start_ms": 300 * at, "end_ms": 300 * at + 200} for at in range(10)])
+        await own.server.begin(1)
+        await own.server.text(1, text)
+        await own.server.state("speaking")
+        await own.server.audio(1, 3000)
+        await own.until(lambda: own.ear.segments and own.ear.segments[-1] >= 24_000 * 6 // 10)
+        await own.server.state("paused")
+        await own.server.speech("started")
+        await own.server.end(1, "cancelled", "turn_detected")
+        await own.server.state("listening")
+        await own.until(lambda: own.said("assistant"))
+        heard_ms = own.ear.segments[0] * 1000 / 24_000
+        words = sum(heard_ms >= 300 * at + 150 for at in range(10))
+        assert own.said("assistant")[0].text_content == text[:4 * words]
+
+
 async def test_a_reply_that_the_application_interrupts_is_cancelled_and_is_no_speech_of_the_callers() -> None:
     async with house() as own:
         await speaking(own)
@@ -162,7 +184,7 @@ async def test_after_a_lost_connection_the_conversation_goes_on_and_stale_audio_
         await own.server.until(lambda: any(event["type"] == "conversation.item.create"
                                            for event in own.server.received[sent:]))
         again = own.server.received[sent:]
-        assert again[0]["session"]["duologue"] == {"events": True}
+        assert own.server.queries == [{"duplex": "1"}] * 2
         assert again[0]["session"]["instructions"] == "Tell the weather."
         assert again[1]["session"]["tools"]
         # As a note: what a caller types is answered.
@@ -175,6 +197,20 @@ async def test_after_a_lost_connection_the_conversation_goes_on_and_stale_audio_
         await speaking(own, number=3, ms=100)
         await own.server.end(3)
         await own.until(lambda: own.said("assistant")[-1].id == "item_3")
+
+
+async def test_model_and_voice_are_the_servers_unless_one_is_asked_for() -> None:
+    async with house() as own:
+        session = own.server.of("session.update")[0]["session"]
+        assert "model" not in session
+        assert "voice" not in session["audio"]["output"]
+    async with house(voice="rms") as own:
+        assert own.server.of("session.update")[0]["session"]["audio"]["output"]["voice"] == "rms"
+
+
+def test_an_address_without_a_scheme_is_refused_with_an_example() -> None:
+    with pytest.raises(ValueError, match="http://127"):
+        RealtimeModel("localhost:8080")
 
 
 async def test_a_key_is_sent_only_where_there_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
