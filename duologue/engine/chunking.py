@@ -7,8 +7,8 @@ sent before it has been played. That is the largest window whose production and 
 guessing how fast frames will come.
 
 Every frame is decoded as new exactly once; a decoder that looks back gets the frames before a window again, as left
-context whose samples it throws away. One that looks ahead keeps frames until what it looks at has come: its sound is
-late by a constant, and what it kept is sound when the reply ends.
+context whose samples it throws away. One that looks ahead begins with as much silence as its sound is late, so that a
+window is as long as its frames for it too.
 """
 
 from __future__ import annotations
@@ -44,15 +44,12 @@ class Window:
 class ChunkPlanner:
     """Plans the windows of one reply, one window at a time: ``cut``, decode, ``sent``.
 
-    ``frame_s`` is how long a frame is played, and ``late_s`` by how much what has been decoded is less than the frames
-    it was decoded of, in seconds. Times given to it are seconds of any one steady clock.
+    ``frame_s`` is how long a frame is played, in seconds. Times given to it are seconds of any one steady clock.
     """
 
-    def __init__(self, config: ChunkingConfig, frame_s: float, late_s: float = 0.0) -> None:
+    def __init__(self, config: ChunkingConfig, frame_s: float) -> None:
         self._config = config
         self._frame_s = frame_s
-        self._owed_s = late_s
-        """Sound that the next frames do not make yet."""
         self._arrived = 0
         self._planned = 0
         self._finished = False
@@ -115,10 +112,7 @@ class ChunkPlanner:
             raise ValueError("no window is being decoded")
         (window, cut_at), self._open = self._open, None
         self._costs.append((window.frames, now - cut_at))
-        sound_s = window.frames * self._frame_s
-        owed_s = min(self._owed_s, sound_s)
-        self._owed_s -= owed_s
-        self._played = max(self._played, now) + sound_s - owed_s
+        self._played = max(self._played, now) + window.frames * self._frame_s
         self._spare_s = max(self._frame_s / 2, (self._played - now) * _LEAD_SHARE)
 
     def _size(self, now: float) -> int:

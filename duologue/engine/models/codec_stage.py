@@ -65,12 +65,8 @@ class Decoder(Protocol[_S]):
         """Of what it decodes to, in Hz."""
 
     @property
-    def lead_samples(self) -> int:
-        """Samples of a reply before those of its first frame."""
-
-    @property
     def delay_samples(self) -> int:
-        """Samples that it keeps back until the last chunk, since it looks ahead."""
+        """Samples of a reply before those of its first frame, where it looks ahead; it begins with silence."""
 
     @property
     def most_chunks(self) -> int:
@@ -85,8 +81,7 @@ class Decoder(Protocol[_S]):
     def decode(self, chunks: Sequence[Chunk[_S]]) -> list[Pcm]:
         """The samples of each chunk, whatever is decoded beside it.
 
-        Of the new frames of all of a reply's chunks so far there are ``frame_samples`` a frame and ``lead_samples``,
-        less ``delay_samples``; with the last chunk these too.
+        There are ``frame_samples`` for each new frame, and ``delay_samples`` more of the last chunk.
         """
 
 
@@ -100,8 +95,7 @@ class _Reply(Generic[_S]):
         self._decoder = decoder
         self._state = decoder.begin(fence, voice)
         self._clock = clock
-        self._planner = ChunkPlanner(chunking, frame_s,
-                                     (decoder.delay_samples - decoder.lead_samples) / decoder.sample_rate)
+        self._planner = ChunkPlanner(chunking, frame_s)
         self._most_waiting = round(MAX_WAITING_S / frame_s)
         self._context = chunking.codec_left_context_frames
         self._largest = chunking.codec_chunk_frames
@@ -138,9 +132,9 @@ class _Reply(Generic[_S]):
         if len(fresh):
             self._none = fresh[:0]
         self._planner.push(len(fresh))
-        lead = self._decoder.lead_samples
-        self._spans.extend(replace(span, first_sample=span.first_sample + lead, end_sample=span.end_sample + lead)
-                           if lead else span for span in message.spans)
+        delay = self._decoder.delay_samples
+        self._spans.extend(replace(span, first_sample=span.first_sample + delay, end_sample=span.end_sample + delay)
+                           for span in message.spans)
         if message.last:
             self._planner.finish()
             self._finished = True

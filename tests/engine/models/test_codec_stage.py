@@ -31,7 +31,6 @@ class Counting:
 
     frame_samples = FRAME_SAMPLES
     sample_rate = RATE
-    lead_samples = 0
     delay_samples = 0
     most_chunks = 4
 

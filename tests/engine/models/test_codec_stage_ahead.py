@@ -1,4 +1,4 @@
-"""The codec stage with a decoder that looks ahead: its sound is late, and begins with a lead of its own."""
+"""The codec stage with a decoder that looks ahead: its sound is late, and begins with silence."""
 
 from __future__ import annotations
 
@@ -9,32 +9,29 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duologue.engine.chunking import ChunkPlanner
 from duologue.engine.config import ChunkingConfig
 from duologue.engine.messages import CodecFrames, Fence, Open, Pcm, ReplyAudio, TextSpan
 from duologue.engine.models.codec_stage import Chunk, CodecStage, Frames
 
 RATE = 1000
 FRAME_SAMPLES = 40
-LEAD_FRAMES = 2
 LATE_FRAMES = 5
-"""Frames after a frame that must be there before it sounds; the lead takes the place of some."""
+"""Frames after a frame that must be there before it sounds."""
 
 
 @dataclass
 class _Stream:
     voice: str
-    frames: list[int] = field(default_factory=lambda: [-1] * LEAD_FRAMES)
+    frames: list[int] = field(default_factory=lambda: [-1] * LATE_FRAMES)
     sounded: int = 0
     sizes: list[int] = field(default_factory=list)
 
 
 class Ahead:
-    """Decodes frame n to samples n once ``LATE_FRAMES`` more are there, and -1s before the first."""
+    """Decodes frame n to samples n once ``LATE_FRAMES`` more are there, and gives -1s until then."""
 
     frame_samples = FRAME_SAMPLES
     sample_rate = RATE
-    lead_samples = LEAD_FRAMES * FRAME_SAMPLES
     delay_samples = LATE_FRAMES * FRAME_SAMPLES
     most_chunks = 4
 
@@ -55,7 +52,7 @@ class Ahead:
         stream = chunk.state
         stream.frames += [int(frame) for frame in chunk.frames[chunk.left_context:, 0]]
         stream.sizes.append(len(chunk.frames))
-        until = len(stream.frames) if chunk.last else max(stream.sounded, len(stream.frames) - LATE_FRAMES)
+        until = len(stream.frames) - (0 if chunk.last else LATE_FRAMES)
         fresh, stream.sounded = stream.frames[stream.sounded:until], until
         return np.repeat(np.array(fresh, np.int16), FRAME_SAMPLES)
 
@@ -93,7 +90,7 @@ def test_all_that_was_kept_back_is_heard_at_the_end_and_nothing_twice(pushes: li
     if not (together and pushes):
         stage.receive(frames(sent, 0, last=True))
         out += audio(stage)
-    expected = [*[-1] * LEAD_FRAMES, *range(sent)] if sent else []
+    expected = [*[-1] * LATE_FRAMES, *range(sent)] if sent else []
     assert np.array_equal(np.concatenate([chunk.pcm for chunk in out]), np.repeat(expected, FRAME_SAMPLES))
     assert [chunk.last for chunk in out] == [False] * (len(out) - 1) + [True]
     assert [chunk.first_sample for chunk in out] == [0, *np.cumsum([len(chunk.pcm) for chunk in out])[:-1]]
@@ -110,12 +107,12 @@ def test_the_last_window_says_that_it_is_the_last_unless_it_is_as_large_as_windo
         stage.close()
 
 
-def test_spans_of_text_move_by_the_lead() -> None:
+def test_spans_of_text_are_where_their_late_frames_sound() -> None:
     stage, _ = opened(CHUNKS)
     stage.receive(frames(0, 8, last=True, spans=(TextSpan(0, 2, 0, 80), TextSpan(3, 5, 80, 320))))
     spans = [span for chunk in audio(stage) for span in chunk.spans]
-    lead = LEAD_FRAMES * FRAME_SAMPLES
-    assert spans == [TextSpan(0, 2, lead, 80 + lead), TextSpan(3, 5, 80 + lead, 320 + lead)]
+    late = LATE_FRAMES * FRAME_SAMPLES
+    assert spans == [TextSpan(0, 2, late, 80 + late), TextSpan(3, 5, 80 + late, 320 + late)]
     stage.close()
 
 
@@ -124,16 +121,3 @@ def test_a_reply_is_begun_in_the_voice_its_session_was_opened_with() -> None:
     stage.receive(frames(0, 8))
     assert [stream.voice for stream in decoder.streams] == ["alto"]
     stage.close()
-
-
-def test_the_next_window_is_cut_before_sound_that_is_late_has_been_played() -> None:
-    late_s, cost_s = 0.16, 0.01
-    planner = ChunkPlanner(ChunkingConfig(initial_codec_chunk_frames=8, codec_chunk_frames=25), 0.04, late_s)
-    planner.push(8)
-    planner.cut(0.0)
-    planner.sent(cost_s)
-    planner.push(1)
-    due = planner.due()
-    played = cost_s + 8 * 0.04 - late_s
-    assert due is not None
-    assert played - 0.1 < due < played - cost_s

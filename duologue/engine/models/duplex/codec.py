@@ -75,7 +75,6 @@ class CausalDecoder:
 class BatchDecoder:
     """Decodes the chunks of many replies in one forward pass."""
 
-    lead_samples = 0
     delay_samples = 0
 
     def __init__(self, config: CodecConfig, network: CausalDecoder, most_chunks: int) -> None:

@@ -32,7 +32,6 @@ class VocoderDecoder:
 
     frame_samples = FRAME_SAMPLES
     sample_rate = SAMPLE_RATE
-    lead_samples = 0
     delay_samples = 0
     most_chunks = 8
     """8 chunks of 400 ms are about 25 ms of work."""

@@ -1,9 +1,10 @@
 """The codec of MiniCPM-o 4.5: codes to waveform by token2wav, in the session's voice.
 
-A reply begins with as many silence codes as the flow looks ahead (released), so that once n codes have come, n codes,
-these first, have become mel frames. The waveform is 160 ms behind these. So a reply of n codes is (3 + n) * 960
-samples; its first chunk has 3840 samples fewer than 960 a code, its last one the 6720 that were kept back. (The
-release plays 160 ms of silence first instead; else it is the same stream where the chunks are the same.)
+A reply begins with 160 ms of silence, since the waveform is so much behind the mel frames, and with as many silence
+codes as the flow looks ahead, 3: so n codes make n * 960 samples once they have come, as they have to where the next
+codes come no sooner than these have been played. The last chunk has the 6720 samples more that are still to come: a
+reply of n codes is 3840 + (3 + n) * 960 samples. It is the released stream where the chunks are the same; but that
+has no silence before a reply that is one chunk.
 
 Which sound a code becomes depends, a little, on how codes were cut: the flow attends both ways within a chunk. What
 the vocoder makes of mel frames does not, but for the rounding of sums.
@@ -78,8 +79,7 @@ class Token2wavDecoder:
         """
         self.frame_samples = config.code_samples
         self.sample_rate = config.hift.sampling_rate
-        self.lead_samples = flow.lookahead * self.frame_samples
-        self.delay_samples = self.lead_samples + vocoder.delay * config.hift.frame_samples
+        self.delay_samples = flow.lookahead * self.frame_samples + vocoder.delay * config.hift.frame_samples
         self.most_chunks = most_chunks
         self._config = config
         self._flow = flow
@@ -126,7 +126,14 @@ class Token2wavDecoder:
             for stream, state in zip(streams, states, strict=True):
                 stream.vocoder = state
             sounds.update(zip(group, _to_pcm(sound), strict=True))
-        return [sounds[i] for i in range(len(chunks))]
+        return [self._after_silence(chunk, sounds[i]) for i, chunk in enumerate(chunks)]
+
+    def _after_silence(self, chunk: Chunk[Stream], sound: Pcm) -> Pcm:
+        """``sound`` with the silence before it that makes it as long as it has to be."""
+        length = (len(chunk.frames) - chunk.left_context) * self.frame_samples
+        if chunk.last:
+            length += self.delay_samples
+        return np.pad(sound, (length - len(sound), 0))
 
     def _to_mel(self, streams: Sequence[Stream], codes: Sequence[list[int]], last: bool) -> list[torch.Tensor]:
         """Mel frames (bands, n) of each stream's codes."""
@@ -203,10 +210,6 @@ def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[S
     device = find_device(wanted.device)
     torch.set_num_threads(wanted.threads)
     decoder = _decoder(wanted, checkpoint, device, chunking.codec_chunk_frames)
-    late = decoder.delay_samples - decoder.lead_samples
-    if chunking.initial_codec_chunk_frames * decoder.frame_samples <= late:
-        raise ConfigError(f"nothing can be heard of the first {late // decoder.frame_samples} codes alone: set "
-                          f"chunking.initial_codec_chunk_frames to {late // decoder.frame_samples + 1} or more")
     decoder.warm_up(chunking.initial_codec_chunk_frames, chunking.codec_chunk_frames)
     return CodecStage(decoder, chunking)
 

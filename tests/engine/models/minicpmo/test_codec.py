@@ -68,19 +68,24 @@ def stage() -> CodecStage[Stream]:
     return create(RANDOM, pipeline())
 
 
-def test_a_reply_is_three_codes_longer_than_its_codes_and_late_by_160_ms(stage: CodecStage[Stream]) -> None:
-    opened(stage, "a")
-    for turn, count in enumerate((1, 6, 30, 31, 56)):
+@pytest.mark.parametrize(("initial", "counts"), [(6, (1, 6, 30, 31, 56)), (2, (1, 2, 3, 27)), (25, (25, 50))])
+def test_each_chunk_is_as_long_as_its_codes_and_the_last_has_280_ms_more(initial: int, counts: tuple[int, ...]) -> None:
+    """So playback runs as long as codes come in time, and what looking ahead kept back is heard at the end."""
+    stage = opened(create(RANDOM, pipeline(initial)), "a")
+    for turn, count in enumerate(counts):
         say(stage, "a", "reply", count, turn)
         chunks = audio(stage)["a"]
-        assert len(pcm(chunks)) == (3 + count) * CODE
+        sizes = [len(chunk.pcm) for chunk in chunks]
+        assert sum(sizes) == 3840 + (3 + count) * CODE
         if len(chunks) > 1:
-            sizes = [len(chunk.pcm) for chunk in chunks]
-            assert sizes[0] == 6 * CODE - 3840
+            assert sizes[0] == initial * CODE
             assert all(size == 25 * CODE for size in sizes[1:-1])
-            assert sizes[-1] == (count - 6) % 25 * CODE + 6720
+            assert sizes[-1] == (count - initial) % 25 * CODE + 6720
         assert [chunk.last for chunk in chunks] == [False] * (len(chunks) - 1) + [True]
-        assert np.abs(pcm(chunks)).max() > 100
+        whole = pcm(chunks)
+        assert not whole[:3840].any()
+        assert np.abs(whole[3840:]).max() > 100
+    stage.close()
 
 
 def test_a_reply_without_codes_makes_no_sound(stage: CodecStage[Stream]) -> None:
@@ -95,7 +100,7 @@ def test_spans_of_text_are_where_their_codes_sound(stage: CodecStage[Stream]) ->
     say(stage, "a", "reply", 20, spans=(TextSpan(0, 4, 0, 10 * CODE), TextSpan(5, 9, 10 * CODE, 20 * CODE)))
     chunks = audio(stage)["a"]
     spans = [span for chunk in chunks for span in chunk.spans]
-    assert spans == [TextSpan(0, 4, 3 * CODE, 13 * CODE), TextSpan(5, 9, 13 * CODE, 23 * CODE)]
+    assert spans == [TextSpan(0, 4, 7 * CODE, 17 * CODE), TextSpan(5, 9, 17 * CODE, 27 * CODE)]
     assert spans[-1].end_sample == len(pcm(chunks))
 
 
@@ -178,9 +183,9 @@ def test_sound_that_overflowed_is_silent_and_counted() -> None:
     counter = DROPS.labels(what="samples", reason="not_finite")
     before = counter._value.get()
     sound, = decoder.decode([Chunk(codes("lost", 20), 0, decoder.begin(Fence("", 0, 0, 0), ""), last=True)])
-    assert len(sound) == 23 * CODE
+    assert len(sound) == 27 * CODE
     assert not sound.any()
-    assert counter._value.get() - before == len(sound)
+    assert counter._value.get() - before == 23 * CODE
 
 
 @pytest.mark.parametrize("frames", [np.zeros((2, 1), np.float32), np.zeros((2, 2), np.int32),
@@ -196,7 +201,6 @@ def test_frames_that_are_no_codes_are_refused(frames: NDArray[Any]) -> None:
 @pytest.mark.parametrize(("options", "changes", "message"), [
     ({}, {"output_rate": 16_000}, "set output_rate to 24000"),
     ({}, {"chunking": {"codec_left_context_frames": 3}}, "set chunking.codec_left_context_frames to 0"),
-    ({}, {"chunking": {"initial_codec_chunk_frames": 4}}, "set chunking.initial_codec_chunk_frames to 5 or more"),
     ({"device": "cuda:7"}, {}, "device is 'cuda:7', but 0 GPUs can be used here"),
     ({"n_timesteps": 0}, {}, "options of the MiniCPM-o codec: .*n_timesteps"),
     ({"steps": 4}, {}, "options of the MiniCPM-o codec: .*steps"),

@@ -71,11 +71,8 @@ def test_the_codec_stage_is_the_released_stream_at_the_released_chunks(
     out: list[ReplyAudio] = []
     while stage.ready:
         out += [chunk for chunk in stage.step() if isinstance(chunk, ReplyAudio)]
-    silence = released[f"{name}_samples"] - (AHEAD + STREAMS[name]) * TINY.code_samples
-    assert silence == 3840
-    chunks = released[f"{name}_chunks"] - [silence, *[0] * (len(out) - 1)]
-    assert [len(chunk.pcm) for chunk in out] == list(chunks)
-    ours = np.concatenate([np.zeros(silence, np.int16), *[chunk.pcm for chunk in out]])[::KEPT_SAMPLES]
+    assert [len(chunk.pcm) for chunk in out] == list(released[f"{name}_chunks"])
+    ours = np.concatenate([chunk.pcm for chunk in out])[::KEPT_SAMPLES]
     theirs = (np.clip(released[f"{name}_wave"], -1, 1) * 32767.0).astype(np.int16)
     assert np.abs(ours.astype(int) - theirs).max() <= 1
     stage.close()
