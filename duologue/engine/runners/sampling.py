@@ -147,7 +147,7 @@ def _drawn(given: torch.Tensor, trials: Sequence[Cell], samplings: Sequence[Samp
     own, all_of_row = given[_cells(trials, given.device)], given[rows]
     largest = all_of_row.argmax(dim=-1) == torch.tensor([id for _, id in trials], device=given.device)
     greedy = torch.tensor([samplings[i].temperature == 0 for i in rows], device=given.device)
-    share = (own.double() - all_of_row.double().logsumexp(dim=-1)).exp()
+    share = (own - all_of_row.logsumexp(dim=-1)).exp().double()
     numbers = [0.0 if samplings[i].temperature == 0 else uniform(samplings[i].seed, len(said[i]), _TRIAL) for i in rows]
     return torch.where(greedy, largest, torch.tensor(numbers, dtype=torch.float64, device=given.device) < share)
 

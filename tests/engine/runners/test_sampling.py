@@ -57,7 +57,7 @@ def naive_trial(row: list[float], sampling: Sampling, place: int) -> bool:
         return row.index(max(row)) == sampling.tried
     share = math.exp(row[sampling.tried]) / sum(map(math.exp, row))
     number = np.random.Generator(np.random.Philox(key=sampling.seed, counter=[place, 1, 0, 0])).random()
-    assume(abs(number - share) > 1e-9)
+    assume(abs(number - share) > 1e-5)
     return bool(number < share)
 
 
