@@ -61,7 +61,8 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 def special_tokens(tokenizer: Tokenizer, folder: Path) -> SpecialTokens:
     """Look the special tokens up in ``tokenizer``, which is that of ``folder``.
 
-    Raises ``ConfigError`` with the token that is absent.
+    Raises ``ConfigError`` with the token that is absent, or when there is no ``tokenizer_config.json``: without it the
+    model would say what it must not.
     """
     ids: dict[str, int] = {}
     for field, name in NAMES.items():
@@ -71,7 +72,7 @@ def special_tokens(tokenizer: Tokenizer, folder: Path) -> SpecialTokens:
                               f"tokenizer.json, or vocab.json, merges.txt and tokenizer_config.json, of the release")
         ids[field] = id
     file = folder / "tokenizer_config.json"
-    bad = json_object(file, "a tokenizer").get("bad_token_ids", []) if file.exists() else []
+    bad = json_object(file, "MiniCPM-o 4.5").get("bad_token_ids", [])
     if not isinstance(bad, list) or not all(isinstance(id, int) and id >= 0 for id in bad):
         raise ConfigError(f"{file}: bad_token_ids must be a list of token ids")
     return SpecialTokens(**ids, forbidden=tuple(dict.fromkeys([ids["tts_pad"], *bad])))
@@ -91,7 +92,7 @@ def _assemble(folder: Path) -> Tokenizer:
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
     made.decoder = decoders.ByteLevel()
     file = folder / "tokenizer_config.json"
-    added = json_object(file, "a tokenizer").get("added_tokens_decoder", {})
+    added = json_object(file, "MiniCPM-o 4.5").get("added_tokens_decoder", {})
     try:
         tokens = {int(id): AddedToken(token["content"], special=token["special"], normalized=token["normalized"],
                                       lstrip=token["lstrip"], rstrip=token["rstrip"],

@@ -121,6 +121,12 @@ def test_forbidden_are_the_pad_and_the_bad_tokens_of_the_tokenizers_config(folde
         opened(folder)
 
 
+def test_without_the_tokenizers_config_nobody_knows_what_must_not_be_said(folder: Path) -> None:
+    (folder / "tokenizer_config.json").unlink()
+    with pytest.raises(ConfigError, match=r"tokenizer_config\.json: cannot be read .*; MiniCPM-o 4\.5 has one"):
+        opened(folder)
+
+
 def test_an_id_beyond_the_vocabulary_is_refused(folder: Path) -> None:
     edit(folder / "tokenizer_config.json", lambda config: config.update(bad_token_ids=[320]))
     with pytest.raises(ConfigError, match=r"320, but vocab_size in config\.json is 320"):
