@@ -119,7 +119,7 @@ class Switchboard:
 
         async def accept(media: EventMedia) -> Transport:
             nonlocal transport
-            transport = WebSocketTransport(call_id, await upgrade(), media)
+            transport = WebSocketTransport(call_id, *await upgrade(), media)
             return transport
 
         await self.take(call_id, accept, wishes=session, ticket=ticket)

@@ -40,7 +40,7 @@ class FakeHost:
         if self.refuse is not None:
             raise self.refuse
         self.offers.append(("", session, ticket))
-        socket = await upgrade()
+        socket, _drop = await upgrade()
         await socket.send_str("hello")
 
     async def hang_up(self, call_id: str) -> bool:

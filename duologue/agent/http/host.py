@@ -20,8 +20,8 @@ class PartHealth:
     detail: str = ""
 
 
-Upgrade = Callable[[], Awaitable[web.WebSocketResponse]]
-"""Makes a WebSocket of an HTTP request."""
+Upgrade = Callable[[], Awaitable[tuple[web.WebSocketResponse, Callable[[], None]]]]
+"""Makes a WebSocket of an HTTP request; also what drops its connection at once, for clients that take nothing."""
 
 
 class CallHost(Protocol):

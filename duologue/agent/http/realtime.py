@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from aiohttp import web
@@ -34,9 +35,13 @@ async def converse(request: web.Request) -> web.StreamResponse:
     check_model(request.query.get("model"), "model", host.models)
     wishes: dict[str, Any] = {"duologue": {"events": True}} if request.query.get("duplex") == "1" else {}
 
-    async def upgrade() -> web.WebSocketResponse:
+    async def upgrade() -> tuple[web.WebSocketResponse, Callable[[], None]]:
         await socket.prepare(request)
-        return socket
+        return socket, drop
+
+    def drop() -> None:
+        if request.transport is not None:
+            request.transport.abort()
 
     try:
         await host.converse(upgrade, wishes, ticket_of(request))

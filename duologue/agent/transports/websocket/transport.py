@@ -45,11 +45,13 @@ _log = EventLog(__name__)
 class WebSocketTransport:
     """One client. ``run`` reads what it sends until it is gone; ``gone`` of the call is called exactly once."""
 
-    def __init__(self, call_id: str, socket: web.WebSocketResponse, call: EventMedia) -> None:
-        """``socket`` has been upgraded."""
+    def __init__(self, call_id: str, socket: web.WebSocketResponse, drop: Callable[[], None],
+                 call: EventMedia) -> None:
+        """``socket`` has been upgraded; ``drop`` drops its connection at once."""
         self._log = _log.of(call_id)
         self._call_id = call_id
         self._socket = socket
+        self._drop = drop
         self._call = call
         self._loop = asyncio.get_running_loop()
         self._outbox = Outbox(socket)
@@ -86,7 +88,7 @@ class WebSocketTransport:
             self._fault(fault)
         finally:
             self._end("hung up")
-            await self._sending
+            await asyncio.wait({self._sending})
 
     async def _send_all(self) -> None:
         try:
@@ -101,8 +103,10 @@ class WebSocketTransport:
         """Send what is left, say goodbye and free everything; idempotent."""
         self._end("closed")
         if self._sending is not None:
-            await asyncio.wait({self._sending}, timeout=CLOSE_S)
-            self._sending.cancel()
+            _done, late = await asyncio.wait({self._sending}, timeout=CLOSE_S)
+            if late:
+                self._sending.cancel()
+                self._drop()
 
     def _end(self, reason: str) -> None:
         if self._ended:
