@@ -124,15 +124,18 @@ class LiveKitProcess:
         return api.LiveKitAPI(self.url, KEY, SECRET)
 
     def token(self, room: str, identity: str, *, dispatch: RoomAgentDispatch | None = None,
-              phone: bool = False) -> str:
+              phone: bool = False, agent: bool = False) -> str:
         """A token with which ``identity`` may join ``room``, which is created with ``dispatch`` if it is new.
 
-        A ``phone`` is what livekit-sip would join as: it rings until its attributes say otherwise.
+        A ``phone`` is what livekit-sip would join as: it rings until its attributes say otherwise. An ``agent`` is what
+        a job of a worker joins as.
         """
         token = (api.AccessToken(KEY, SECRET).with_identity(identity)
                  .with_grants(api.VideoGrants(room_join=True, room=room, can_update_own_metadata=True)))
         if phone:
             token = token.with_kind("sip").with_attributes({"sip.callStatus": "ringing"})
+        if agent:
+            token = token.with_kind("agent")
         if dispatch is not None:
             token = token.with_room_config(api.RoomConfiguration(agents=[dispatch]))
         return token.to_jwt()
@@ -153,7 +156,7 @@ async def livekit_server_behind(folder: Path, line: Line) -> AsyncIterator[LiveK
     with udp_relay(line, (HOST, udp_port), (RELAY_HOST, udp_port)):
         async with (
             _running(folder, port, server_config(port, udp_port, RELAY_HOST)) as server,
-            tcp_relay(line, (HOST, port)) as (host, relayed),
+            tcp_relay(line, lambda: (HOST, port)) as (host, relayed),
         ):
             server.url = f"ws://{host}:{relayed}"
             yield server

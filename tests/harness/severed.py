@@ -94,8 +94,8 @@ def udp_relay(line: Line, to: Address, at: Address = ("127.0.0.1", 0)) -> Iterat
 
 
 @asynccontextmanager
-async def tcp_relay(line: Line, to: Address) -> AsyncIterator[Address]:
-    """Relay connections to ``to``; gives the address to connect to."""
+async def tcp_relay(line: Line, to: Callable[[], Address]) -> AsyncIterator[Address]:
+    """Relay each connection to where ``to`` says; gives the address to connect to."""
     pumps: set[asyncio.Task[None]] = set()
 
     async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -111,7 +111,7 @@ async def tcp_relay(line: Line, to: Address) -> AsyncIterator[Address]:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there, back = await asyncio.open_connection(*to)
+            there, back = await asyncio.open_connection(*to())
         except OSError:
             writer.close()
             return

@@ -7,8 +7,9 @@ from collections.abc import AsyncIterable, AsyncIterator
 
 from livekit import rtc
 
-LEAD_S = 0.06
-"""What may wait in the framework's own queue, which a pause does not reach: one of its 50 ms frames and a little."""
+LEAD_S = 0.1
+"""What may wait in the framework's own queue, which a pause does not reach: one of its 50 ms frames, and as much again
+for a loop that is busy for a moment."""
 
 _PIECE_MS = 20
 

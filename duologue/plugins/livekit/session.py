@@ -34,7 +34,7 @@ class RealtimeSession(openai.RealtimeSession):
     """LiveKit's own session for the OpenAI Realtime protocol, with what a server that owns the turns knows better.
 
     * A reply is given to the framework as it is heard, sound and text (``Voicing``): one that the server pauses is
-      silent within some 60 ms and goes on when the server's does; of one that is cut it knows what was heard.
+      silent within some 100 ms and goes on when the server's does; of one that is cut it knows what was heard.
     * Speech that has cut a reply is told when that reply is over (``Speech``).
     * While the server owns the turns it answers a tool's result by itself.
     * A conversation of before, as after a lost connection, is told to the model and not said to it: it would answer.
@@ -106,7 +106,7 @@ class RealtimeSession(openai.RealtimeSession):
                 self._follow(args[0])
             case "input_speech_started":
                 if self._replying:
-                    self._valve.shut()
+                    self._valve.hold()
                 self._tell(self._speech.heard("started", replying=self._replying))
             case "input_speech_stopped":
                 self._tell(self._speech.heard("stopped", replying=self._replying))
@@ -117,8 +117,9 @@ class RealtimeSession(openai.RealtimeSession):
                 super().emit(event, *args)
             case "metrics_collected":
                 super().emit(event, *args)
-                if not self._replying:
-                    self._tell(self._speech.reply_is_over())
+                if not self._replying and (signals := self._speech.reply_is_over()):
+                    self._tell(signals)
+                    self._valve.shut()  # not before: of a reply that had simply ended there would be nothing to cut
             case "error" if isinstance(args[0].error, APIConnectionError):
                 self._connected = False
                 self._valve.release()  # what the lost server had sent of its reply is played

@@ -69,6 +69,7 @@ async def test_a_cut_reply_is_truncated_once_where_it_was_heard_to_and_not_cance
     async with house() as own:
         await speaking(own)
         await own.server.state("paused")
+        await asyncio.sleep(0.3)  # all that was handed on has been heard
         await own.server.speech("started")
         await asyncio.sleep(0.1)  # the network is slow
         await own.server.end(1, "cancelled", "turn_detected")
