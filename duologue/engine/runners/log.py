@@ -11,7 +11,6 @@ inputs so far plus outputs without each segment's last token; a family that want
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -63,8 +62,6 @@ class Log:
         self._prefix = tuple(prefix)
         self._memory: list[Memory] = []
         self._entries: deque[Entry] = deque()
-        self._spoken: list[int] = []
-        """Numbers of the entries whose answers have text, in order: a session that listens has few."""
 
     @property
     def next(self) -> int:
@@ -129,7 +126,6 @@ class Log:
             raise ValueError(f"no mark {mark}: the session has had {self.next} entries")
         while self.next > max(mark, self.first):
             self.length -= self._size(self._entries.pop())
-            self._note(self.next, said=False)
         if mark >= self.first:
             return self.length
         self.first = mark
@@ -146,7 +142,6 @@ class Log:
             entry = self._entries.popleft()
             self.length -= self._size(entry)
             memory.append(Memory(self.first, self._said(entry)))
-            self._note(self.first, said=False)
             self.first += 1
         kept: list[Memory] = []
         for each in reversed(memory):
@@ -156,17 +151,6 @@ class Log:
                 text -= len(tokens)
         self._remember(kept[::-1])
         return self.prefix
-
-    def said(self, count: int) -> tuple[int, ...]:
-        """The last ``count`` text tokens of answers, as far as they are in the sequence."""
-        said: list[int] = []
-        for number in reversed(self._spoken):
-            if len(said) >= count:
-                break
-            said += reversed(self._said(self._entries[number - self.first]))
-        for memory in reversed(self._memory):
-            said += reversed(memory.tokens)
-        return tuple(said[:count][::-1])
 
     def pieces(self, start: int = 0) -> tuple[Piece, ...]:
         """The sequence from position ``start`` on, which is a place where it may be cut; tokens in a row are one."""
@@ -231,15 +215,6 @@ class Log:
         before, after = self._entries[at], replace(self._entries[at], tokens=tokens)
         self.length += self._size(after) - self._size(before)
         self._entries[at] = after
-        self._note(self.first + at, said=bool(self._said(after)))
-
-    def _note(self, number: int, *, said: bool) -> None:
-        at = bisect_left(self._spoken, number)
-        noted = self._spoken[at:at + 1] == [number]
-        if said and not noted:
-            self._spoken.insert(at, number)
-        elif noted and not said:
-            del self._spoken[at]
 
 
 def joined(pieces: Sequence[Piece]) -> tuple[Piece, ...]:

@@ -122,10 +122,6 @@ class Sessions:
         if count > 0:
             held.cached = min(held.cached, held.log.forget(count, self._window.text if self._window else 0))
 
-    def said(self, session: str, count: int) -> tuple[int, ...]:
-        """The last ``count`` text tokens that were answered, as far as they are still in the sequence."""
-        return self._sessions[session].log.said(count)
-
     def sequence(self, session: str) -> tuple[Piece, ...]:
         """The session's whole sequence."""
         return self._sessions[session].log.pieces()

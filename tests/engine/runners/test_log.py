@@ -84,8 +84,6 @@ def test_what_is_forgotten_leaves_its_text_behind_the_prefix() -> None:
         log.answer(answer)
     assert log.forget(3, 2) == 2
     assert flat(log) == [1, 2, 5, 41, 42, 6, 3, 7, 43, 8, 9]
-    assert log.said(9) == (41, 42, 43)
-    assert log.said(2) == (42, 43)
     # Numbers stay what they were, and what was forgotten cannot be changed any more.
     assert log.revise(3, (7, 44, 8)) == 8
     assert log.revise(0, (8,)) == log.length
