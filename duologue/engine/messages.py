@@ -306,10 +306,10 @@ class Open:
     """Start a session in a stage, or rebuild it from its journal.
 
     ``next_unit`` is the index of the first unit that will be given. Units before ``decided`` are replayed for
-    what was heard in them: their decisions are made, and nothing new is to be said in answer to them. A
-    reply that is open in the history is gone on with: the text of turn ``turn`` where ``text`` ends. Numbers
-    of utterances, and of the messages of a reply, start from 0 again. Calls in the history without their output are
-    open still and not to be made again; ``instructions`` and ``tools`` are the present ones. ``outputs`` are the answers to units before
+    what was heard in them: their decisions are made, and nothing new is to be said in answer to them. A reply that is
+    open in the history is gone on with: the text of turn ``turn`` where ``text`` ends. Numbers of utterances, and of
+    the messages of a reply, start from 0 again. Calls in the history without their output are open still and not to be
+    made again; ``instructions`` and ``tools`` are the present ones. ``outputs`` are the answers to units before
     ``decided``, as they were given: a reply that was cut later is in ``history`` as it was heard. They go further
     back than the units that are replayed, whose audio is large.
     """
