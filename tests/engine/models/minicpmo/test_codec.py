@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from duologue.engine.config import ConfigError, PipelineConfig
+from duologue.engine.chunking import ChunkPlanner
+from duologue.engine.config import ChunkingConfig, ConfigError, PipelineConfig
 from duologue.engine.messages import Close, CodecFrames, Fence, Interrupt, Open, Pcm, ReplyAudio, TextSpan
 from duologue.engine.models.codec_stage import Chunk, CodecStage
 from duologue.engine.models.minicpmo import random
@@ -22,6 +23,7 @@ from duologue.engine.models.minicpmo.token2wav.convert import convert
 from duologue.metrics import DROPS
 from tests.engine.models.minicpmo.token2wav import onnx_files, released_folder, small
 from tests.engine.models.minicpmo.token2wav.speech import like_speech, write_wav
+from tests.engine.playback import play
 
 CODE = TINY.code_samples
 RANDOM = {"load_format": "random", "n_timesteps": 2}
@@ -138,6 +140,34 @@ def test_sessions_decoded_together_say_what_each_says_alone(stage: CodecStage[St
         assert np.abs(pcm(together[name]).astype(int) - expected).max() <= 1
 
 
+def test_streams_that_are_equally_far_go_through_the_networks_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    flow, vocoder = small.flow(), small.vocoder()
+    voice = small.voice(flow)
+    decoder = Token2wavDecoder(TINY, flow, vocoder, lambda asked: voice, most_chunks=8, tail_codes=None)
+    streams = [decoder.begin(Fence("", 0, 0, 0), "") for _ in range(4)]
+    decoder.decode([Chunk(codes("begun", 25), 0, streams[0])])
+    passes: list[int] = []
+    for network in (flow, vocoder):
+        step = network.step
+
+        def counted(given: Any, states: Any, *rest: Any, step: Any = step, **more: Any) -> Any:
+            passes.append(len(states))
+            return step(given, states, *rest, **more)
+
+        monkeypatch.setattr(network, "step", counted)
+    decoder.decode([Chunk(codes(str(i), 25), 0, stream) for i, stream in enumerate(streams)])
+    assert passes == [1, 3, 1, 3]
+
+
+@pytest.mark.parametrize("initial", [8, 25])
+def test_units_of_codes_that_come_once_a_second_are_played_without_a_gap(initial: int) -> None:
+    """The talker writes a unit's 25 codes in 0.2 s; decoding takes 60 ms, whatever is decoded."""
+    arrivals = [unit + 0.008 * (i + 1) for unit in range(8) for i in range(25)]
+    chunking = ChunkingConfig(initial_codec_chunk_frames=initial, codec_chunk_frames=25)
+    played = play(ChunkPlanner(chunking, CODE / 24_000), arrivals, CODE / 24_000, lambda window: 0.06)
+    assert played.stalls == ()
+
+
 @settings(deadline=None, max_examples=10)
 @given(st.lists(st.tuples(st.integers(1, 30), st.booleans()), min_size=1, max_size=6))
 def test_tails_that_are_padded_to_one_shape_are_trimmed_exactly(replies: list[tuple[int, bool]]) -> None:
@@ -219,7 +249,7 @@ def test_options_that_cannot_be_had_are_refused_with_what_to_do(
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tiny checkpoint, whose token2wav was converted from a folder as the release has it; without a reference."""
     folder = tmp_path_factory.mktemp("checkpoint")
-    random.write(folder, "tiny", weights=False)
+    random.write(folder, "tiny")
     release = released_folder.write(folder / "assets" / "token2wav", speaker_size=onnx_files.SPEAKER_SIZE)
     convert(release, folder / "token2wav")
     return folder
@@ -246,7 +276,7 @@ def test_a_checkpoint_without_a_reference_asks_for_one(checkpoint: Path) -> None
 
 
 def test_a_checkpoint_whose_token2wav_is_still_pickles_names_the_command(tmp_path: Path) -> None:
-    random.write(tmp_path, "tiny", weights=False)
+    random.write(tmp_path, "tiny")
     (tmp_path / "token2wav" / "config.json").unlink()
     with pytest.raises(ConfigError, match=r"python -m duologue\.engine\.models\.minicpmo\.token2wav\.convert"):
         create({}, pipeline(model=tmp_path))
