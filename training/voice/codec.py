@@ -29,6 +29,8 @@ KERNEL = 3
 FEATURES = 2 + CEPSTRA + BANDS
 """Log f0, filled in where there is none; whether there is one; cepstra; strengths."""
 CPU_MINUTES = 40.0
+ENCODER_SHARE = 0.65
+"""Of the time, after which the encoder rests: codes stay as they are then, so a talker can be trained on them."""
 VALIDATION = 60
 """The first utterances are kept for validation."""
 _BATCH, _WINDOW = 24, 64
@@ -60,7 +62,7 @@ class Block(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(batch, frames, width) to the same."""
         y = self.depthwise(pad(x.transpose(1, 2), self._pad)).transpose(1, 2)
-        added: Tensor = self.down(gelu(self.up(self.norm(y))))
+        added: Tensor = self.down(gelu(self.up(self.norm(y)), approximate="tanh"))
         return x + added
 
 
@@ -159,7 +161,9 @@ def train(folder: Path, minutes: float) -> None:
             group["lr"] = _LEARNING_RATE * min(1, (step + 1) / 50) * max(0.02, 1 - spent / limit)
         firsts = chosen.integers(0, len(data) // FRAME_VECTORS - _WINDOW, _BATCH) * FRAME_VECTORS
         wanted = torch.stack([data[first:first + _WINDOW * FRAME_VECTORS] for first in firsts])
-        error = loss(codec.decode(codec.digits(wanted)), wanted)
+        with torch.set_grad_enabled(spent < ENCODER_SHARE * limit):
+            digits = codec.digits(wanted)
+        error = loss(codec.decode(digits), wanted)
         optimizer.zero_grad()
         error.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(codec.parameters(), 1.0)

@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 
 from duologue.engine.models.embedded.flite import FliteError, FliteVoice
 from duologue.engine.models.embedded.speakable import Scanner
+from duologue.engine.models.embedded.voice import symbols
 from duologue.engine.models.embedded.voice_format import FRAME_VECTORS, VECTOR_WIDTH
-from training.voice import phones, texts
+from training.voice import texts
 
 UTTERANCES = 9000
 """About 8 hours."""
@@ -96,7 +97,7 @@ class Speaker(FliteVoice):
                 stress = flite.item_feat_string(syllable, b"stress").decode()
                 in_token = flite.item_as(word, b"Token")
                 last = not flite.item_next(in_token)
-                yield phones.named(name, stress), end, word, marks[flite.item_parent(in_token)] if last else ""
+                yield symbols.named(name, stress), end, word, marks[flite.item_parent(in_token)] if last else ""
             else:
                 yield "", end, 0, ""
             segment = flite.item_next(segment)
@@ -142,10 +143,10 @@ def write(folder: Path, utterances: int, seed: int = SEED) -> None:
              lengths=np.array([len(said.vectors) for said in spoken]),
              words=np.array([len(said.words) for said in spoken]),
              word_phones=np.array([len(word.phones) for word in words]),
-             phones=np.array([phones.ID[phone] for word in words for phone in word.phones], np.int16),
+             phones=np.array([symbols.ID[phone] for word in words for phone in word.phones], np.int16),
              ends=np.array([end for word in words for end in word.ends], np.float32),
              pause_ends=np.array([word.pause_end for word in words], np.float32),
-             marks=np.array([phones.ID[phones.BOUNDARY + word.mark] for word in words], np.int16))
+             marks=np.array([symbols.ID[symbols.BOUNDARY + word.mark] for word in words], np.int16))
 
 
 def read(folder: Path) -> list[Utterance]:
@@ -155,8 +156,8 @@ def read(folder: Path) -> list[Utterance]:
     vectors = np.split(data["vectors"].astype(np.float32).reshape(-1, VECTOR_WIDTH), np.cumsum(data["lengths"])[:-1])
     sounds = np.split(data["phones"], np.cumsum(data["word_phones"])[:-1])
     ends = np.split(data["ends"], np.cumsum(data["word_phones"])[:-1])
-    words = [SpokenWord(tuple(phones.SYMBOLS[i] for i in sound), tuple(map(float, end)), float(pause),
-                        phones.SYMBOLS[mark].removeprefix(phones.BOUNDARY))
+    words = [SpokenWord(tuple(symbols.SYMBOLS[i] for i in sound), tuple(map(float, end)), float(pause),
+                        symbols.SYMBOLS[mark].removeprefix(symbols.BOUNDARY))
              for sound, end, pause, mark in zip(sounds, ends, data["pause_ends"], data["marks"], strict=True)]
     firsts = np.cumsum([0, *data["words"]])
     return [Utterance(vector, tuple(words[first:behind]))

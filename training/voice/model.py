@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention, silu
 
 from training.voice.codec import DIGITS, LEVELS
-from training.voice.phones import ID, SYMBOLS, WORD
+from duologue.engine.models.embedded.voice.symbols import ID, SYMBOLS, WORD
 from training.voice.sequence import END, MAX_HELD
 
 WIDTH, LAYERS, HEADS, FFN = 256, 4, 4, 768
@@ -105,5 +105,5 @@ class Talker(nn.Module):
         said = self.digit_said(digits + torch.arange(DIGITS) * LEVELS)
         before = torch.cat([torch.zeros_like(said[:, :1]), said[:, :-1].cumsum(1)], 1)
         sums = (states + self.pointer_out(*pointer.unbind(-1)))[:, None] + before
-        mixed = sums + gelu(self.digit_mix(sums + self.digit_start))
+        mixed = sums + gelu(self.digit_mix(sums + self.digit_start), approximate="tanh")
         return torch.stack([head(mixed[:, i]) for i, head in enumerate(self.digit_heads)], 1)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, SAMPLE_RATE
 from training.voice.corpus import SpokenWord, Utterance
-from training.voice.phones import BOS, BOUNDARY, EOS, ID, WORD, WORD_END
+from duologue.engine.models.embedded.voice.symbols import BOS, BOUNDARY, EOS, ID, WORD, WORD_END
 
 FRAME_S = FRAME_SAMPLES / SAMPLE_RATE
 MAX_ADVANCE = 3

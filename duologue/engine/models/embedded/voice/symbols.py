@@ -1,4 +1,4 @@
-"""The talker's text side: phones, word boundaries with their marks, and what frames the stream."""
+"""The trained talker's text side: phones, word boundaries with their marks, and what frames the stream."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ BOUNDARY = "|"
 MARKS = ("", ",", ".", "?", "!")
 BOS, EOS, WORD, WORD_END = "<bos>", "<eos>", "<w>", "<e>"
 
-SYMBOLS = (BOS, EOS, WORD, WORD_END, *(BOUNDARY + mark for mark in MARKS),
-           *(vowel + stress for vowel in VOWELS for stress in "01"), *CONSONANTS)
+PHONES = (*(vowel + stress for vowel in VOWELS for stress in "01"), *CONSONANTS)
+SYMBOLS = (BOS, EOS, WORD, WORD_END, *(BOUNDARY + mark for mark in MARKS), *PHONES)
 ID = {symbol: i for i, symbol in enumerate(SYMBOLS)}
 
 
