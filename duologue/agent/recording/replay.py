@@ -130,6 +130,7 @@ class _Session:
     def __init__(self, out: Replay) -> None:
         self._out = out
         self._queue: asyncio.Queue[EngineEvent | None] = asyncio.Queue()
+        self._given = False
 
     def release(self, event: EngineEvent) -> None:
         self._out.told(event)
@@ -151,13 +152,17 @@ class _Session:
                 self._queue.task_done()
 
     def append(self, unit: Unit) -> None:
+        self._given = True
         self._out.note(tape.Appended(at=self._out.now, unit=unit.index, speech=round(unit.speech, 6),
                                      concealed=unit.concealed, agent_audible=unit.agent_audible))
 
     def reopen(self, brief: Brief) -> None:
+        if self._given:
+            raise ValueError("as the engine would")
         self._out.note(tape.Reopened(at=self._out.now, brief=brief))
 
     def inject(self, item: Item) -> None:
+        self._given = True
         self._out.note(tape.Injected(at=self._out.now, item=told.item(item)))
 
     def respond(self, instructions: str = "") -> None:
