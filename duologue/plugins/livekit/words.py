@@ -12,6 +12,10 @@ from typing import NamedTuple
 HEARD = 0.75
 """The part of a word that has to be played for the word to count as heard: the server's own rule."""
 
+UNPLACED_MS = 3000.0
+"""A reply of which so much was played while the server placed no word of it is one whose words it cannot place: a word
+is placed when the sound that ends it has been made, well before that is played."""
+
 
 class Piece(NamedTuple):
     """Text that is due, and the seconds of playing in which it is spoken, as far as is known."""
@@ -66,8 +70,7 @@ class Words:
             if to > self._given:
                 pieces.append(Piece(self._take(to), word["start_ms"] / 1000 + self._delay_s,
                                     word["end_ms"] / 1000 + self._delay_s))
-        # Where no words are placed they cannot be waited for.
-        if self._over or (self._played_ms and not self._placed):
+        if self._over or (not self._placed and (self._played_ms or 0) >= UNPLACED_MS):
             rest = self._take(len(self._text))
             if rest:
                 pieces.append(Piece(rest))

@@ -19,9 +19,12 @@ async def speaking(own: House, number: int = 1, ms: int = 4000) -> None:
     await own.server.state("thinking")
     await own.server.begin(number)
     await own.server.text(number, "one two three four")
+    await own.server.send("duologue.reply.words", item_id=f"item_{number}", words=[
+        {"start": start, "end": end, "start_ms": at * 40, "end_ms": at * 40 + 40}
+        for at, (start, end) in enumerate([(0, 3), (4, 7), (8, 13), (14, 18)])])
     await own.server.state("speaking")
     await own.server.audio(number, ms)
-    await own.until(lambda: own.ear.segments and own.ear.segments[-1])
+    await own.until(lambda: own.ear.segments and own.ear.segments[-1] >= 24_000 * min(ms, 200) // 1000)
 
 
 async def understood(own: House, text: str) -> None:

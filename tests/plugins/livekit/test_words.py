@@ -18,10 +18,11 @@ def text_of(words: Words) -> str:
     return "".join(piece.text for piece in words.due())
 
 
-def spoken(*, begun: bool = True) -> Words:
+def spoken(*, begun: bool = True, placed: bool = True) -> Words:
     words = Words()
     words.write(TEXT)
-    words.place(PLACES)
+    if placed:
+        words.place(PLACES)
     if begun:
         words.begin()
     return words
@@ -61,15 +62,23 @@ def test_pauses_move_the_time_of_what_comes_after_them() -> None:
     assert words.due() == [("two, ", 4.0, 4.8)]
 
 
-def test_where_no_words_are_placed_text_is_given_once_there_is_sound() -> None:
-    words = Words()
-    words.write("One, ")
-    words.begin()
+def test_words_may_be_placed_after_their_sound_has_begun() -> None:
+    words = spoken(placed=False)
+    words.play(0.5, 0.5)
     assert text_of(words) == ""
-    words.play(0.02, 0.02)
-    assert text_of(words) == "One, "
-    words.write("two.")
-    assert text_of(words) == "two."
+    words.place(PLACES[:1])
+    words.play(0.7, 0.7)
+    assert text_of(words) == "One"
+
+
+def test_of_a_voice_whose_words_are_never_placed_the_text_is_given_after_a_while() -> None:
+    words = spoken(placed=False)
+    words.play(2.9, 2.9)
+    assert text_of(words) == ""
+    words.play(3.0, 3.0)
+    assert text_of(words) == TEXT
+    words.write(" Four.")
+    assert text_of(words) == " Four."
 
 
 def test_where_nobody_listens_it_is_given_at_the_end() -> None:
