@@ -57,7 +57,7 @@ def tensors(part: Part, shape: Shape, seed: int, device: torch.device) -> Made:
     """
     for name, size in layout.tensors(part, shape.config).items():
         tensor = noise(f"{part}/{name}", size, seed, device, *_distribution(name, size))
-        _taught(name, tensor, shape)
+        _teach(part, name, tensor, shape)
         yield name, tensor
 
 
@@ -94,30 +94,32 @@ _FLAG = 0
 """The channel of the thinker's states that says whether a token was read last or the caller's audio."""
 
 
-def _taught(name: str, tensor: torch.Tensor, shape: Shape) -> None:
+def _teach(part: Part, name: str, tensor: torch.Tensor, shape: Shape) -> None:
     """Put into a random tensor what makes turns: whether to listen is asked after audio, whether to end after words.
 
-    No layer writes to the channel ``_FLAG``, so it comes to the head as the embedding set it, and there makes the
-    tokens that take turns likelier where they belong. ``likely`` is the logit that the likeliest of all others has.
+    No layer of the thinker writes to the channel ``_FLAG``, so it comes to the head as the embedding set it, and there
+    makes the tokens that take turns likelier where they belong. ``likely`` is the logit that the likeliest of all
+    others has. The talker's end is likelier than any other code, or its last units would never find one.
     """
-    vocabulary, tokens = shape.config.llm.vocab_size, shape.tokens
+    tokens = shape.tokens
     flag = sqrt(shape.config.llm.hidden_size) / 2
-    likely = _SPREAD * sqrt(2 * log(vocabulary))
-    if name == "model.embed_tokens.weight":
-        tensor[:, _FLAG] = flag
-        tensor[tokens.turn_eos, _FLAG] = 3 * flag
-    elif name == "audio_projection_layer.linear2.weight":
-        tensor[_FLAG] = 0
-    elif name == "audio_projection_layer.linear2.bias":
-        tensor[_FLAG] = -flag
-    elif name.endswith(("self_attn.o_proj.weight", "mlp.down_proj.weight")):
-        tensor[_FLAG] = 0
-    elif name == "lm_head.weight":
-        tensor[:, _FLAG] = 0
-        for token, likelihood in ((tokens.listen, -1.0), (tokens.chunk_eos, 0.9), (tokens.turn_eos, 0.6)):
-            tensor[token, _FLAG] = likelihood * likely / flag
-    elif name == "head_code.0.parametrizations.weight.original0":
-        tensor[shape.config.tts.eos] *= 2
+    likely = _SPREAD * sqrt(2 * log(shape.config.llm.vocab_size))
+    match part, name.removesuffix(".weight"):
+        case "thinker", "model.embed_tokens":
+            tensor[:, _FLAG] = flag
+            tensor[tokens.turn_eos, _FLAG] = 3 * flag
+        case "thinker", "lm_head":
+            tensor[:, _FLAG] = 0
+            for token, likelihood in ((tokens.listen, -1.0), (tokens.chunk_eos, 0.9), (tokens.turn_eos, 0.6)):
+                tensor[token, _FLAG] = likelihood * likely / flag
+        case "thinker", layer if layer.endswith(("o_proj", "down_proj")):
+            tensor[_FLAG] = 0
+        case "hearing", "audio_projection_layer.linear2":
+            tensor[_FLAG] = 0
+        case "hearing", "audio_projection_layer.linear2.bias":
+            tensor[_FLAG] = -flag
+        case "talker", "head_code.0.parametrizations.weight.original0":
+            tensor[shape.config.tts.eos] *= 2
 
 
 def tokenizer(shape: Shape) -> Tokenizer:
@@ -126,11 +128,8 @@ def tokenizer(shape: Shape) -> Tokenizer:
                           shape.config.llm.vocab_size)
 
 
-def write(folder: Path, size: Size, seed: int = 0, *, weights: bool = True) -> None:
-    """Write a checkpoint into ``folder``, which is made; without ``weights`` only its configs and tokenizer.
-
-    The latter is for vLLM, which makes up weights of its own (``load_format: dummy``) but wants a folder.
-    """
+def write(folder: Path, size: Size, seed: int = 0) -> None:
+    """Write a checkpoint into ``folder``, which is made."""
     made = shape(size)
     (folder / "token2wav").mkdir(parents=True, exist_ok=True)
     write_json(folder / "config.json", _released_form(made))
@@ -140,8 +139,6 @@ def write(folder: Path, size: Size, seed: int = 0, *, weights: bool = True) -> N
         "model_max_length": made.config.llm.max_position_embeddings, "clean_up_tokenization_spaces": False,
         "bad_token_ids": [id for id in made.tokens.forbidden if id != made.tokens.tts_pad]})
     write_json(folder / "token2wav" / "config.json", made.token2wav.model_dump(mode="json"))
-    if not weights:
-        return
     _write_shards(folder, made, seed)
     codec = dict(token2wav_tensors(made, seed, torch.device("cpu")))
     for file in token2wav_layout.FILES:
@@ -214,9 +211,8 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--size", choices=sorted(_SHAPES), default="tiny")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--no-weights", action="store_true", help="only the configs and the tokenizer")
     arguments = parser.parse_args()
-    write(arguments.folder, arguments.size, arguments.seed, weights=not arguments.no_weights)
+    write(arguments.folder, arguments.size, arguments.seed)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Conditions, logits and codes equal those of the released code, greedy, through both runners.
 
-All compute in float32 on a CPU, in another order. Codes are the likeliest: at every step but one the likeliest two are
-at least 0.004 apart, and there 0.0001, where logits of some 10 agree to 0.00002.
+All compute in float32 on a CPU, in another order. Codes are the likeliest, and at every step the likeliest two are at
+least 0.01 apart, where logits of some 10 are to agree to 0.001 at most.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def check(runner: Runner, checkpoint: Checkpoint) -> None:
     codes, steps = spoken(runner, speech)
     golden = [part.tolist() for part in parts("talker", "codes")]
     assert codes == golden
-    assert {len(unit) for unit in golden} >= {1, 7, 18, 25}, "an end of speech in a reply's first unit"
+    assert {14, 20, 25} <= {len(unit) for unit in golden}, "ends of speech in a first and in a last unit"
     head = dict(talker_weights(SOURCE)(torch.device("cpu")))["lm_head.weight"].numpy()
     arrays, at, compared = values("talker"), 0, 0
     for unit, states in zip(golden, steps, strict=True):
