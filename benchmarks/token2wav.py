@@ -88,7 +88,7 @@ def main() -> None:
         table.add(f"{count} streams, flow", [each[0] for each in taken])
         table.add(f"{count} streams, vocoder", [each[1] for each in taken])
         table.add(f"{count} streams, a second of sound each", [sum(each) for each in taken], Goal("p99", _PERIOD_MS))
-        kept = streams.flow[0].frames.nbytes + sum(tensor.nbytes for tensor in streams.flow[0].encoder)
+        kept = sum(tensor.nbytes for tensor in (*streams.flow[0].frames, *streams.flow[0].encoder))
         count *= 2
     table.print()
     most = (torch.cuda.max_memory_allocated(flow.device) if flow.device.type == "cuda"

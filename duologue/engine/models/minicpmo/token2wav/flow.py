@@ -23,7 +23,7 @@ from duologue.engine.models.minicpmo.token2wav.estimator import LOOK_BACK, Estim
 KEPT_FRAMES = 100
 """Mel frames beside the prompt's that are kept (minicpmo-utils 1.0.7)."""
 NOISE_FRAMES = 3000
-"""Frames of noise there are; they are used again after a minute, and by every stream the same."""
+"""Frames of noise there are, the same for all streams. The release draws its own anew at every start."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -32,15 +32,15 @@ class FlowState:
 
     encoder: EncoderState
     """Of a batch of 1."""
-    convs: torch.Tensor
-    """(steps, blocks, 2, 2 * size, 2): with and without code and voice."""
-    frames: torch.Tensor
-    """(steps, blocks, 2, heads, frames, 2 * head size): keys and values, newest chunk first."""
+    convs: tuple[torch.Tensor, ...]
+    """For each step, (blocks, 2, 2 * size, 2): with and without code and voice."""
+    frames: tuple[torch.Tensor, ...]
+    """For each step, (blocks, 2, heads, frames, 2 * head size): keys and values, newest chunk first."""
 
     @property
     def length(self) -> int:
         """Mel frames that are kept."""
-        return self.frames.shape[4]
+        return self.frames[0].shape[3]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,7 +82,8 @@ class Flow:
                          self._tensors["spk_embed_affine_layer.bias"])
         # As released: what comes after the prompt is taken to be its beginning.
         codes = torch.cat([codes, codes[:self.lookahead]]).to(self.device)
-        _, states = self._step(codes[None], [self._begin()], speaker[None], mel.to(self._noise)[None], last=False)
+        _, states = self._step(codes[None], [self._begin()], speaker[None], mel.to(self._noise)[None], len(mel),
+                               last=False)
         return Voice(speaker, states[0], len(mel))
 
     @torch.inference_mode()
@@ -90,48 +91,54 @@ class Flow:
              lengths: Sequence[int] | None = None) -> tuple[torch.Tensor, list[FlowState]]:
         """Mel frames (batch, bands, 2 * decoded) of ``codes`` (batch, n), int64, and the states after them.
 
-        What ``states`` keep must be equally long. The last ``lookahead`` codes are only looked at, and come again
-        with the next ones; of ``last`` ones, all are decoded and no state is returned. If those are padded, ``lengths``
-        says how many of each row count; what is made of the others is padding.
+        What ``states`` keep must be equally long, and so must the prompts of ``voices``. The last ``lookahead`` codes
+        are only looked at, and come again with the next ones; of ``last`` ones, all are decoded and no state is
+        returned. If those are padded, ``lengths`` says how many of each row count; what is made of the others is
+        padding.
         """
         speakers = torch.stack([voice.speaker for voice in voices])
-        mel, after = self._step(codes.to(self.device), states, speakers, None, last=last, lengths=lengths)
-        return mel, [_limit(state, voice.prompt_frames) for state, voice in zip(after, voices, strict=False)]
+        return self._step(codes.to(self.device), states, speakers, None, voices[0].prompt_frames, last=last,
+                          lengths=lengths)
 
     def _begin(self) -> FlowState:
         estimator, steps = self._config.estimator, len(self._times)
-        shape = (steps, estimator.depth, 2)
-        return FlowState(self._encoder.begin(), self._noise.new_zeros(*shape, 2 * estimator.hidden_size, LOOK_BACK),
-                         self._noise.new_zeros(*shape, estimator.num_heads, 0, 2 * estimator.head_dim))
+        convs = self._noise.new_zeros(estimator.depth, 2, 2 * estimator.hidden_size, LOOK_BACK)
+        frames = self._noise.new_zeros(estimator.depth, 2, estimator.num_heads, 0, 2 * estimator.head_dim)
+        return FlowState(self._encoder.begin(), (convs,) * steps, (frames,) * steps)
 
     def _step(self, codes: torch.Tensor, states: Sequence[FlowState], speakers: torch.Tensor,
-              prompt: torch.Tensor | None, *, last: bool,
+              prompt: torch.Tensor | None, prompt_frames: int, *, last: bool,
               lengths: Sequence[int] | None = None) -> tuple[torch.Tensor, list[FlowState]]:
         counts = None if lengths is None else torch.tensor(lengths, device=self.device)
         mu, encoder = self._encoder(codes, _join([state.encoder for state in states]), last=last, lengths=counts)
         given = self._estimator.given(mu, speakers, torch.zeros_like(mu) if prompt is None else prompt)
-        convs = torch.stack([state.convs for state in states], 3).flatten(2, 3)
-        past = torch.stack([state.frames for state in states], 3).flatten(2, 3)
-        n, before = mu.shape[1], past.shape[4]
+        n, before = mu.shape[1], states[0].length
         allowed = None
         if counts is not None:
             known = torch.arange(n, device=self.device) < self._config.encoder.up_stride * counts[:, None]
             known = torch.cat([known, known.new_ones(len(states), before)], 1)
             allowed = torch.cat([known, known])[:, None, None]
         x = self._noise[torch.arange(before, before + n, device=self.device) % len(self._noise)].expand_as(mu)
-        kept, keys = [], []
+        convs: list[list[torch.Tensor]] = [[] for _ in states]
+        frames: list[list[torch.Tensor]] = [[] for _ in states]
         rate = self._config.inference_cfg_rate
         for step, width in enumerate(self._widths):
-            velocity, conv, kv = self._estimator(step, x, given, convs[step], past[step], allowed)
+            velocity, conv, kv = self._estimator(step, x, given, _joined([state.convs[step] for state in states]),
+                                                 _joined([state.frames[step] for state in states]), allowed)
             with_voice, without = velocity.chunk(2)
             x = x + width * ((1 + rate) * with_voice - rate * without)
             if not last:
-                kept.append(conv)
-                keys.append(torch.stack(kv))
-        mel = x.transpose(1, 2)
+                for each, one in zip(convs, _parted(conv, len(states)), strict=True):
+                    each.append(one.contiguous())
+                for each, one in zip(frames, _parted(torch.stack(kv), len(states)), strict=True):
+                    each.append(_limited(one, prompt_frames, KEPT_FRAMES))
         if last:
-            return mel, []
-        return mel, _part(encoder, torch.stack(kept), torch.stack(keys), len(states))
+            return x.transpose(1, 2), []
+        return x.transpose(1, 2), [
+            FlowState(EncoderState(encoder.look[i:i + 1].contiguous(), encoder.up[i:i + 1].contiguous(),
+                                   _limited(encoder.codes[:, i:i + 1], prompt_frames // 2, KEPT_FRAMES // 2),
+                                   _limited(encoder.frames[:, i:i + 1], prompt_frames, KEPT_FRAMES)),
+                      tuple(convs[i]), tuple(frames[i])) for i in range(len(states))]
 
 
 def _schedule(steps: int) -> tuple[list[float], list[float]]:
@@ -145,6 +152,7 @@ def _schedule(steps: int) -> tuple[list[float], list[float]]:
 
 
 def _join(states: Sequence[EncoderState]) -> EncoderState:
+    """The state of a batch, of those of its streams."""
     if len(states) == 1:
         return states[0]
     return EncoderState(torch.cat([state.look for state in states]), torch.cat([state.up for state in states]),
@@ -152,26 +160,18 @@ def _join(states: Sequence[EncoderState]) -> EncoderState:
                         torch.cat([state.frames for state in states], 1))
 
 
-def _part(encoder: EncoderState, convs: torch.Tensor, frames: torch.Tensor, batch: int) -> list[FlowState]:
-    """The states of the single streams of a batch."""
-    convs, frames = (kept.view(*kept.shape[:2], 2, batch, *kept.shape[3:]) for kept in (convs, frames))
-    return [FlowState(EncoderState(encoder.look[i:i + 1], encoder.up[i:i + 1], encoder.codes[:, i:i + 1],
-                                   encoder.frames[:, i:i + 1]), convs[:, :, :, i], frames[:, :, :, i])
-            for i in range(batch)]
+def _joined(kept: Sequence[torch.Tensor]) -> torch.Tensor:
+    """What the estimator keeps of a batch, (blocks, 2 * batch, ...), of what is kept of its streams."""
+    return (kept[0][:, :, None] if len(kept) == 1 else torch.stack(list(kept), 2)).flatten(1, 2)
 
 
-def _limit(state: FlowState, prompt: int) -> FlowState:
-    """``state`` with no more than it is to keep, in memory of its own."""
-    old = state.encoder
-    codes, frames, keys = old.codes, old.frames, state.frames
-    if state.length > prompt + KEPT_FRAMES:
-        codes = _ends(codes, prompt // 2, KEPT_FRAMES // 2)
-        frames = _ends(frames, prompt, KEPT_FRAMES)
-        keys = _ends(keys, prompt, KEPT_FRAMES)
-    encoder = EncoderState(*(tensor.contiguous() for tensor in (old.look, old.up, codes, frames)))
-    return FlowState(encoder, state.convs.contiguous(), keys.contiguous())
+def _parted(kept: torch.Tensor, batch: int) -> Sequence[torch.Tensor]:
+    """The reverse: (blocks, 2, ...) for each stream."""
+    return kept.view(kept.shape[0], 2, batch, *kept.shape[2:]).unbind(2)
 
 
-def _ends(kv: torch.Tensor, first: int, last: int) -> torch.Tensor:
-    """The first and the last positions of keys and values."""
+def _limited(kv: torch.Tensor, first: int, last: int) -> torch.Tensor:
+    """The ``first`` and the ``last`` positions of keys and values, in memory of their own."""
+    if kv.shape[-2] <= first + last:
+        return kv.contiguous()
     return torch.cat([kv[..., :first, :], kv[..., kv.shape[-2] - last:, :]], -2)
