@@ -23,7 +23,7 @@ from vllm.v1.engine.async_llm import AsyncLLM
 from vllm.v1.engine.exceptions import EngineDeadError
 
 from duologue.engine.models.duplex.config import DecoderConfig
-from duologue.engine.runners.vllm import hidden
+from duologue.engine.runners.vllm import hidden, loader
 from duologue.engine.runners.vllm.hidden import RowsFrame
 from duologue.engine.runners.vllm.options import VllmOptions
 from duologue.engine.runners.vllm.start import engine_args
@@ -137,7 +137,10 @@ class Events:
 
 
 class Engine:
-    """The thread, and vLLM in it. Raises what vLLM raises when it cannot start."""
+    """The thread, and vLLM in it.
+
+    Raises what vLLM raises when it cannot start, and ``ConfigError`` for weights that are no good.
+    """
 
     def __init__(self, config: DecoderConfig, weights: Weights, options: VllmOptions) -> None:
         self.events = Events()
@@ -195,7 +198,13 @@ class Engine:
 
     async def _serve(self, config: DecoderConfig, weights: Weights, options: VllmOptions) -> None:
         with tempfile.TemporaryDirectory(prefix="duologue-") as folder:
-            self._llm = AsyncLLM.from_engine_args(engine_args(config, weights, options, folder))
+            try:
+                self._llm = AsyncLLM.from_engine_args(engine_args(config, weights, options, folder))
+            except Exception as error:
+                refused = loader.refusal(folder)
+                if refused is None:
+                    raise
+                raise refused from error
             try:
                 await self._prepare()
             except BaseException:

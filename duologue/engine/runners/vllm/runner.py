@@ -80,6 +80,8 @@ class VllmRunner:
                               f"{decoder.max_position_embeddings}")
         try:
             self._engine = Engine(decoder, weights, options)
+        except ConfigError:
+            raise
         except Exception as error:
             raise ConfigError(f"vLLM did not start; its own messages above say why: {error}") from error
         config = self._engine.config
