@@ -23,6 +23,7 @@ from benchmarks.voice_to_voice import measure, script
 from tests.harness.baresip import Account, CodecName, baresip
 from tests.harness.browser import browser_call
 from tests.harness.livekit import KEY, SECRET, LiveKitProcess, livekit_server, room_call
+from tests.harness.livekit_agent import agent_in
 from tests.harness.livekit_browser import room_page
 from tests.harness.microphone import Microphone
 from tests.harness.recording import Recording
@@ -112,12 +113,34 @@ async def room_in_browser(folder: Path) -> AsyncIterator[Talk]:
         yield talk
 
 
+def agent(*program: str) -> Callable[[Path], AbstractAsyncContextManager[Talk]]:
+    """Somebody's LiveKit agent in a room, with the server as its model; the caller is LiveKit's Python SDK."""
+
+    @asynccontextmanager
+    async def opened(folder: Path) -> AsyncIterator[Talk]:
+        async with livekit_server(folder) as livekit, running_server(folder) as server:
+            names = itertools.count()
+
+            async def talk(microphone: Microphone) -> Recording:
+                name = f"agent{next(names)}"
+                async with (agent_in(livekit, name, server.url, folder, program),
+                            room_call(livekit, name, microphone) as caller):
+                    return await caller.until_sample(microphone.length + RATE)
+
+            yield talk
+
+    return opened
+
+
 DOORS = (
     Door("browser", browser),
     Door("SIP, PCMU", telephone("PCMU/8000/1")),
     Door("SIP, Opus", telephone("opus/48000/2")),
     Door("LiveKit, SDK", room),
     Door("LiveKit, browser", room_in_browser),
+    Door("LiveKit agent, our plug-in", agent("tests.harness.livekit_agent")),
+    Door("LiveKit agent, stock client", agent("benchmarks.livekit_models", "--how", "stock")),
+    Door("LiveKit agent, duplex adapter", agent("benchmarks.livekit_models", "--how", "duplex")),
 )
 
 

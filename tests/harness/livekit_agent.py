@@ -1,4 +1,4 @@
-"""Somebody's LiveKit agent, a program of its own: an ``AgentSession`` in a room, with one of several models.
+"""Somebody's LiveKit agent, a program of its own: an ``AgentSession`` in a room.
 
 Run it as ``python -m tests.harness.livekit_agent --room-url U --token T --model-url M``. It writes what it knows as
 JSON lines; a line on its standard input ends it.
@@ -10,7 +10,7 @@ import argparse
 import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -45,11 +45,10 @@ class Clock(Agent):
         return "It is time for tea."
 
 
-async def run(room_url: str, token: str, model_url: str) -> None:
+async def run(room_url: str, token: str, model: llm.RealtimeModel) -> None:
     """Be the agent until a line comes."""
     room = rtc.Room()
     await room.connect(room_url, token)
-    model = RealtimeModel(model_url, conn_options=RETRIES)
     # Without LiveKit's three deaf seconds: the server has a rule of its own for echo.
     session: AgentSession[None] = AgentSession(llm=model, aec_warmup_duration=None)
 
@@ -91,13 +90,17 @@ class App:
 
 
 @asynccontextmanager
-async def agent_in(server: LiveKitProcess, room: str, model_url: str, folder: Path) -> AsyncIterator[App]:
-    """Bring the agent into ``room``, with the Duologue server at ``model_url``."""
+async def agent_in(server: LiveKitProcess, room: str, model_url: str, folder: Path,
+                   program: Sequence[str] = ("tests.harness.livekit_agent",)) -> AsyncIterator[App]:
+    """Bring the agent into ``room``, with the Duologue server at ``model_url``.
+
+    ``program`` is a module that takes the same arguments as this one, and further ones of its own.
+    """
     log = folder / f"agent-{room}.log"
     with log.open("wb") as sink:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.harness.livekit_agent", "--room-url", server.url, "--model-url", model_url,
-            "--token", server.token(room, "agent", agent=True), cwd=Path(__file__).parents[2],
+            sys.executable, "-m", *program, "--room-url", server.url, "--model-url", model_url, "--token",
+            server.token(room, "agent", agent=True), cwd=Path(__file__).parents[2],
             stdin=asyncio.subprocess.PIPE, stdout=sink, stderr=sink)
     app = App(process, log)
     try:
@@ -116,9 +119,14 @@ async def agent_in(server: LiveKitProcess, room: str, model_url: str, folder: Pa
         await process.wait()
 
 
-if __name__ == "__main__":
+def arguments() -> argparse.ArgumentParser:
+    """What such a program is told."""
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("--room-url", "--token", "--model-url"):
         parser.add_argument(name, required=True)
-    chosen = parser.parse_args()
-    asyncio.run(run(chosen.room_url, chosen.token, chosen.model_url))
+    return parser
+
+
+if __name__ == "__main__":
+    given = arguments().parse_args()
+    asyncio.run(run(given.room_url, given.token, RealtimeModel(given.model_url, conn_options=RETRIES)))
