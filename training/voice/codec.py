@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import gelu, pad
 
+from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from duologue.engine.models.embedded.voice_format import BANDS, CEPSTRA, FRAME_VECTORS
 from training.voice import corpus
 
-DIGITS = 12
-LEVELS = 8
 WIDTH = 256
 ENCODER_BLOCKS, DECODER_BLOCKS = 3, 4
 KERNEL = 3

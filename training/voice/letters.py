@@ -16,18 +16,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import ctc_loss
 
+from duologue.engine.models.embedded.voice.letters import BLANK, LETTERS, SLOTS, collapsed
 from duologue.engine.models.embedded.voice.symbols import PHONES
 from training.voice import lexicon, texts
 from training.voice.codec import Block
 
 CPU_MINUTES = 4.0
-LETTERS = "abcdefghijklmnopqrstuvwxyz"
-SLOTS = 2
-"""Phones that one letter may stand for ("x": k s)."""
 WIDTH, BLOCKS, KERNEL = 128, 4, 5
 _BATCH = 256
 _LEARNING_RATE = 3e-3
-_BLANK = 0
 
 _Pair = tuple[str, tuple[str, ...]]
 
@@ -76,9 +73,7 @@ def read(reader: Reader, words: Sequence[str]) -> list[tuple[str, ...]]:
         part = words[first:first + 512]
         best = reader(*slots(part)).argmax(-1)
         for word, row in zip(part, best.tolist(), strict=True):
-            row = row[:len(word) * SLOTS]
-            said.append(tuple(PHONES[c - 1] for c, before in zip(row, [_BLANK, *row], strict=False)
-                              if c != _BLANK and c != before))
+            said.append(collapsed(row[:len(word) * SLOTS]))
     return said
 
 
@@ -124,7 +119,7 @@ def train(folder: Path, minutes: float) -> None:
         where, present = slots([word for word, _ in batch])
         logits = reader(where, present).log_softmax(-1).transpose(0, 1)
         wanted, lengths = targets([phones for _, phones in batch])
-        error = ctc_loss(logits, wanted, present.sum(1).long(), lengths, blank=_BLANK, zero_infinity=True)
+        error = ctc_loss(logits, wanted, present.sum(1).long(), lengths, blank=BLANK, zero_infinity=True)
         optimizer.zero_grad()
         error.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
@@ -133,7 +128,7 @@ def train(folder: Path, minutes: float) -> None:
         if step % 250 == 0:
             print(f"{spent / 60:.1f} CPU min, step {step}, loss {error.item():.3f}: "
                   f"{validate(reader, validation[:1000])}", flush=True)
-    torch.save(reader.state_dict(), folder / "letters.pt")
+    torch.save({"letters": reader.state_dict()}, folder / "letters.pt")
     print(f"end: {step} steps, {len(validation)} words held out: {validate(reader, validation)}", flush=True)
 
 

@@ -10,12 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import gelu, scaled_dot_product_attention, silu
 
-from training.voice.codec import DIGITS, LEVELS
+from duologue.engine.models.embedded.voice.network import DIGITS, HEADS, LEVELS, ROPE_THETA, WIDTH
+from duologue.engine.models.embedded.voice.pointer import END, MAX_HELD
 from duologue.engine.models.embedded.voice.symbols import ID, SYMBOLS, WORD
-from training.voice.sequence import END, MAX_HELD
 
-WIDTH, LAYERS, HEADS, FFN = 256, 4, 4, 768
-ROPE_THETA = 10_000.0
+LAYERS, FFN = 4, 768
 
 
 def rope(positions: Tensor) -> tuple[Tensor, Tensor]:

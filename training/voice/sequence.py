@@ -13,17 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from duologue.engine.models.embedded.voice.pointer import END, MAX_ADVANCE, MAX_HELD
+from duologue.engine.models.embedded.voice.symbols import BOS, BOUNDARY, EOS, ID, WORD, WORD_END
 from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, SAMPLE_RATE
 from training.voice.corpus import SpokenWord, Utterance
-from duologue.engine.models.embedded.voice.symbols import BOS, BOUNDARY, EOS, ID, WORD, WORD_END
 
 FRAME_S = FRAME_SAMPLES / SAMPLE_RATE
-MAX_ADVANCE = 3
-"""Phones the pointer passes in one frame at most: a phone shorter than 40 ms may be skipped."""
-END = MAX_ADVANCE + 1
-"""The pointer's move behind the word."""
-MAX_HELD = 23
-"""Frames in a phone that are told apart; a phone is held no longer."""
 NOTHING = -1
 _Row = tuple[int, int, int, int, int, int]
 

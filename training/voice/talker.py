@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from training.voice import corpus, sequence
-from training.voice.codec import DIGITS, LEVELS, VALIDATION, Codec, features
+from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
 from training.voice.sequence import NOTHING
 

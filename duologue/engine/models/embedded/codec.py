@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, ValidationError, model_validator
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import Fence, Pcm
 from duologue.engine.models.codec_stage import Chunk, CodecStage, Frames
 from duologue.engine.models.embedded.vocoder import Vocoder, VocoderState
+from duologue.engine.models.embedded.voice import weights
+from duologue.engine.models.embedded.voice.codec import TrainedDecoder, TrainedState
+from duologue.engine.models.embedded.voice.decoder import CodeDecoder
 from duologue.engine.models.embedded.voice_format import (
     FRAME_SAMPLES,
     FRAME_VECTORS,
@@ -19,6 +23,7 @@ from duologue.engine.models.embedded.voice_format import (
     SAMPLE_RATE,
     VECTOR_WIDTH,
 )
+from duologue.strict import Strict
 
 GAIN = 1.4
 """Brings the voice to an active speech level of about -20 dB of full scale (ITU-T P.56; peaks reach 0.7)."""
@@ -71,12 +76,33 @@ def to_pcm(sound: NDArray[np.float32]) -> Pcm:
     return pcm
 
 
-def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[VocoderState]:
-    """The codec of the embedded pipeline; it has no options."""
-    if options:
-        raise ConfigError(f"the embedded codec has no options; remove {', '.join(sorted(options))}")
+class CodecOptions(Strict):
+    """Options of the embedded codec."""
+
+    voice: Literal["rms", "trained"] = "rms"
+    """The talker's."""
+    pitch: float = Field(default=1.0, ge=0.5, le=2.0)
+    """Of the trained voice: 1 is its own, 0.8 lower by a fifth."""
+
+    @model_validator(mode="after")
+    def _pitch_is_read(self) -> Self:
+        if self.voice == "rms" and self.pitch != 1.0:
+            raise ValueError("only the trained voice has a pitch: set voice to trained")
+        return self
+
+
+def create(options: Mapping[str, Any],
+           pipeline: PipelineConfig) -> CodecStage[VocoderState] | CodecStage[TrainedState]:
+    """The codec of the embedded pipeline; its options are :class:`CodecOptions`."""
+    try:
+        wanted = CodecOptions.model_validate(options)
+    except ValidationError as error:
+        raise ConfigError(f"options of the embedded codec: {error}") from None
     if pipeline.output_rate != SAMPLE_RATE:
         raise ConfigError(f"the embedded voice speaks at {SAMPLE_RATE} Hz: set output_rate to {SAMPLE_RATE}")
     if pipeline.chunking.codec_left_context_frames:
         raise ConfigError("the embedded codec keeps its own state: set codec_left_context_frames to 0")
-    return CodecStage(VocoderDecoder(), pipeline.chunking)
+    if wanted.voice == "rms":
+        return CodecStage(VocoderDecoder(), pipeline.chunking)
+    codes = CodeDecoder(weights.load(weights.FOLDER, "codec"))
+    return CodecStage(TrainedDecoder(codes, VocoderDecoder(), wanted.pitch), pipeline.chunking)

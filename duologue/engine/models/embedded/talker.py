@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import ValidationError
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import CodecFrames, Fence, ReplyText, StageInput, StageOutput, TextSpan
 from duologue.engine.models.embedded.delivery import Delivery, deliver
 from duologue.engine.models.embedded.flite import FliteError, FliteVoice, rms_voice
 from duologue.engine.models.embedded.phrasing import Phrase, Phraser
-from duologue.engine.models.embedded.speakable import Scanner, Word
+from duologue.engine.models.embedded.reading import Reading
+from duologue.engine.models.embedded.speakable import Word
+from duologue.engine.models.embedded.voice.talker import TrainedTalker
 from duologue.engine.models.embedded.voice_format import (
     FRAME_VECTORS,
     FRAME_WIDTH,
@@ -27,12 +30,9 @@ from duologue.engine.models.embedded.voice_format import (
 )
 from duologue.engine.models.filing import Filing
 from duologue.metrics import DROPS
+from duologue.strict import Strict
 
 _log = logging.getLogger(__name__)
-
-MAX_REPLY_CHARS = 20_000
-"""Characters of one reply (some twenty minutes of speech); what comes after them is not said."""
-_SLOWEST, _FASTEST = 0.5, 2.0
 
 
 class _Reply:
@@ -40,11 +40,8 @@ class _Reply:
 
     def __init__(self, fence: Fence, start: int) -> None:
         self.fence = fence
-        self.rate = 1.0
-        self._scanner = Scanner(start)
+        self._reading = Reading(start)
         self._phraser = Phraser()
-        self._next_char = start
-        self._room = MAX_REPLY_CHARS
         self._begun = False
         self._seq = 0
         self._vectors = 0
@@ -59,17 +56,9 @@ class _Reply:
         return self._phraser.done
 
     def add(self, delta: ReplyText) -> None:
-        """Take a delta; text that was there already is passed over, and text beyond the limit is dropped."""
-        fresh = delta.text[max(self._next_char - delta.start, 0):]
-        text = fresh[:self._room]
-        if len(text) < len(fresh):
-            DROPS.labels(what="reply_text", reason="too_long").inc()
-        self._next_char += len(text)
-        self._room -= len(text)
-        self.rate = min(max(delta.rate, _SLOWEST), _FASTEST)
-        self._phraser.push(self._scanner.push(text))
+        """Take a delta."""
+        self._phraser.push(self._reading.read(delta))
         if delta.last:
-            self._phraser.push(self._scanner.finish())
             self._phraser.finish()
 
     def speak(self, voice: FliteVoice) -> CodecFrames:
@@ -95,12 +84,12 @@ class _Reply:
     def _deliver(self, voice: FliteVoice, phrase: Phrase) -> Delivery | None:
         words = (*phrase.before, *phrase.words, *phrase.after)
         try:
-            speech = voice.speak([token for word in words for token in word.tokens], self.rate)
+            speech = voice.speak([token for word in words for token in word.tokens], self._reading.rate)
         except FliteError as error:
             _log.warning("%d words of turn %d are left out: %s", len(phrase.words), self.fence.turn, error)
             DROPS.labels(what="words", reason="unspeakable").inc(len(phrase.words))
             return None
-        return deliver(speech, phrase, not self._begun, self.rate, len(self._pending))
+        return deliver(speech, phrase, not self._begun, self._reading.rate, len(self._pending))
 
 
 def _span(before: int, word: Word, first: int, end: int) -> TextSpan:
@@ -134,10 +123,19 @@ class Talker:
         return spoken
 
 
-def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
-    """The talker of the embedded pipeline; it has no options. Needs the system package libflite1."""
-    if options:
-        raise ConfigError(f"the embedded talker has no options; remove {', '.join(sorted(options))}")
+class TalkerOptions(Strict):
+    """Options of the embedded talker."""
+
+    voice: Literal["rms", "trained"] = "rms"
+    """flite's, which needs the system package libflite1, or our own; the codec's must be the same."""
+
+
+def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker | TrainedTalker:
+    """The talker of the embedded pipeline; its options are :class:`TalkerOptions`."""
+    try:
+        wanted = TalkerOptions.model_validate(options)
+    except ValidationError as error:
+        raise ConfigError(f"options of the embedded talker: {error}") from None
     if pipeline.output_rate != SAMPLE_RATE:
         raise ConfigError(f"the embedded voice speaks at {SAMPLE_RATE} Hz: set output_rate to {SAMPLE_RATE}")
-    return Talker(rms_voice())
+    return TrainedTalker.load() if wanted.voice == "trained" else Talker(rms_voice())

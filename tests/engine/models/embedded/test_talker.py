@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from duologue.engine.config import ConfigError
 from duologue.engine.messages import Close, CodecFrames, Hold, Interrupt, TextSpan
 from duologue.engine.models.embedded import talker
-from duologue.engine.models.embedded.talker import MAX_REPLY_CHARS
+from duologue.engine.models.embedded.reading import MAX_REPLY_CHARS
 from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, FRAME_WIDTH
 from duologue.metrics import DROPS
 from tests.engine.models.embedded.flite_alone import flite_alone

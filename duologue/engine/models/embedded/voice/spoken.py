@@ -116,9 +116,12 @@ def _letters(part: str) -> Iterator[str]:
 
 _SOUNDS = frozenset(["hm", "hmm", "mm", "mhm", "shh"])
 """Said as they are, though they have no vowel."""
-_SHOUTED = frozenset("""AM AN AND ANY ARE AS AT BE BIG BUT BY CAN DAY DID DO END FOR GET GO HAD HAS HE HER HIM HIS HOT HOW
-IF IN IS IT ITS LET MAY ME MY NEW NO NOT NOW OF OFF OLD ON ONE OR OUR OUT RED RUN SAY SEE SHE SIX SO TEN THE TO TOO
-TOP TWO UP USE WAS WAY WE WHO WHY YES YET YOU""".split())
+_SHOUTED = frozenset([
+    "AM", "AN", "AND", "ANY", "ARE", "AS", "AT", "BE", "BIG", "BUT", "BY", "CAN", "DAY", "DID", "DO", "END", "FOR",
+    "GET", "GO", "HAD", "HAS", "HE", "HER", "HIM", "HIS", "HOT", "HOW", "IF", "IN", "IS", "IT", "ITS", "LET", "MAY",
+    "ME", "MY", "NEW", "NO", "NOT", "NOW", "OF", "OFF", "OLD", "ON", "ONE", "OR", "OUR", "OUT", "RED", "RUN", "SAY",
+    "SEE", "SHE", "SIX", "SO", "TEN", "THE", "TO", "TOO", "TOP", "TWO", "UP", "USE", "WAS", "WAY", "WE", "WHO",
+    "WHY", "YES", "YET", "YOU"])
 """Short words that are no letters' names even where they stand in capitals."""
 
 

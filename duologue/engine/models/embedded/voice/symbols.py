@@ -18,3 +18,8 @@ ID = {symbol: i for i, symbol in enumerate(SYMBOLS)}
 def named(name: str, stress: str) -> str:
     """The symbol of flite's phone ``name`` in a syllable with ``stress`` ("0" or "1")."""
     return name + stress if name in VOWELS else name
+
+
+def is_vowel(phone: str) -> bool:
+    """Whether ``phone``, with its stress, is a vowel."""
+    return phone[:-1] in VOWELS
