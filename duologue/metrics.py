@@ -26,3 +26,6 @@ DROPS = Counter("duologue_drops", "Things dropped, by what they were and why", [
 DERAILED = Counter("duologue_talker_derailed", "Replies in which the talker lost its thread, by how", ["how"])
 STAGE_RESTARTS = Counter("duologue_stage_restarts", "Stage processes restarted", ["process"])
 MOVES = Counter("duologue_session_moves", "Sessions moved to another replica of a stage process", ["process"])
+
+IN_STAGES = {"drops": DROPS, "derailed": DERAILED, "unanswered": UNANSWERED}
+"""What is counted in stage processes too; they tell the hub, which adds it to its own."""

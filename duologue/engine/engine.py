@@ -19,8 +19,8 @@ from duologue.engine.placement import NoRoom, Placement
 from duologue.engine.session import EngineSession, Refused
 from duologue.engine.state import SessionState
 from duologue.engine.supervisor import StageProcess, stage_processes
-from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, ToWorker, session_of
-from duologue.metrics import DROPS, MOVES
+from duologue.engine.wire import Counted, FromStage, Taken, ToHub, ToStage, ToWorker, session_of
+from duologue.metrics import DROPS, IN_STAGES, MOVES
 
 LOG = logging.getLogger(__name__)
 
@@ -197,8 +197,9 @@ class Engine:
 
     def process_said(self, process: StageProcess, message: ToWorker | ToHub) -> None:
         """Route a message to its session."""
-        if isinstance(message, Dropped):
-            DROPS.labels(what=message.what, reason=message.reason).inc(message.count)
+        if isinstance(message, Counted):
+            counter = IN_STAGES[message.counter]
+            (counter.labels(**dict(message.labels)) if message.labels else counter).inc(message.count)
             return
         if not isinstance(message, FromStage | Taken):
             return

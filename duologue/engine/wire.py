@@ -82,16 +82,16 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Dropped:
-    """Worker to hub: messages that were dropped there, for the metrics."""
+class Counted:
+    """Worker to hub: what was counted there; ``counter`` is one of ``metrics.IN_STAGES``."""
 
-    what: str
-    reason: str
+    counter: str
+    labels: tuple[tuple[str, str], ...]
     count: int
 
 
 ToWorker = Setup | ToStage | Ping
-ToHub = Ready | CannotStart | Pong | FromStage | Taken | Dropped
+ToHub = Ready | CannotStart | Pong | FromStage | Taken | Counted
 
 
 def encode(message: ToWorker | ToHub) -> bytes:

@@ -41,27 +41,28 @@ from duologue.engine.messages import (
 )
 from duologue.engine.pipeline import Graph
 from duologue.engine.stage import Stage
-from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, session_of
-from duologue.metrics import DROPS
+from duologue.engine.wire import Counted, FromStage, Taken, ToHub, ToStage, session_of
+from duologue.metrics import DROPS, IN_STAGES
 
 
-class DropReport:
-    """What was dropped in this process since it was last asked, by the stages as well: metrics are the hub's."""
+class Tally:
+    """What was counted in this process since it was last asked, by the stages as well: metrics are the hub's."""
 
     def __init__(self) -> None:
-        self._reported: dict[tuple[str, str], float] = {}
+        self._reported: dict[tuple[str, tuple[tuple[str, str], ...]], float] = {}
 
     def changes(self) -> list[ToHub]:
-        """The drops that have not been reported yet."""
+        """The counts that have not been reported yet."""
         changed: list[ToHub] = []
-        for sample in next(iter(DROPS.collect())).samples:
-            if not sample.name.endswith("_total"):
-                continue
-            key = (sample.labels["what"], sample.labels["reason"])
-            count = int(sample.value - self._reported.get(key, 0))
-            if count:
-                self._reported[key] = sample.value
-                changed.append(Dropped(*key, count))
+        for name, counter in IN_STAGES.items():
+            for sample in next(iter(counter.collect())).samples:
+                if not sample.name.endswith("_total"):
+                    continue
+                key = (name, tuple(sample.labels.items()))
+                count = int(sample.value - self._reported.get(key, 0))
+                if count:
+                    self._reported[key] = sample.value
+                    changed.append(Counted(*key, count))
         return changed
 
 
@@ -87,7 +88,7 @@ class Worker:
         self._graph = graph
         self._seats: dict[str, dict[str, Seat]] = {name: {} for name in stages}
         self._replies: list[ToHub] = []
-        self._drops = DropReport()
+        self._tally = Tally()
         self._outlets: dict[str, Outlets] = {}
         self._inlets: dict[str, Inlets] = {}
         self._from_hub: dict[str, SocketReceiver] = {}
@@ -144,7 +145,7 @@ class Worker:
             for reason, count in inlets.drops.items():
                 DROPS.labels(what="message", reason=reason).inc(count)
             inlets.drops.clear()
-        replies = [*self._replies, *self._drops.changes()]
+        replies = [*self._replies, *self._tally.changes()]
         self._replies.clear()
         return replies
 

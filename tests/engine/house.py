@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from duologue.engine import Engine, EngineEvent, EngineSession, PipelineConfig
 from duologue.engine.pipeline import Graph, load_stage
 from duologue.engine.supervisor import StageProcess, Watcher
-from duologue.engine.wire import Decoder, Dropped, ToHub, ToStage, ToWorker, encode
+from duologue.engine.wire import Counted, Decoder, ToHub, ToStage, ToWorker, encode
 from duologue.engine.worker import Worker
 from tests.engine.scripted import Order, unit
 
@@ -85,7 +85,7 @@ class Inside(StageProcess):
         for name in ready:
             self.worker.step(name)
         # What a worker dropped is in the metrics already: they are this process's too.
-        self._fresh += [reply for reply in self.worker.replies() if not isinstance(reply, Dropped)]
+        self._fresh += [reply for reply in self.worker.replies() if not isinstance(reply, Counted)]
         return self._tell() or bool(inbox or ready)
 
     def _tell(self) -> bool:

@@ -22,10 +22,10 @@ from duologue.engine.messages import (
     StageOutput,
 )
 from duologue.engine.pipeline import Graph, load_stage
-from duologue.engine.wire import Dropped, FromStage, Taken, ToHub, ToStage, encode
-from duologue.engine.worker import DropReport, Worker
+from duologue.engine.wire import Counted, FromStage, Taken, ToHub, ToStage, encode
+from duologue.engine.worker import Tally, Worker
 from duologue.engine.worker_process import Channel
-from duologue.metrics import DROPS
+from duologue.metrics import DROPS, UNANSWERED
 from tests.engine.scripted import pipeline, unit
 
 CONFIG = pipeline("mind", "voice", "voice")
@@ -35,6 +35,11 @@ def thinker() -> Worker:
     worker = Worker(Graph(CONFIG), {"thinker": load_stage(CONFIG.stages[0], CONFIG)})
     worker.replies()
     return worker
+
+
+def dropped(what: str, reason: str, count: int) -> Counted:
+    """What tells the hub of things that were dropped."""
+    return Counted("drops", (("what", what), ("reason", reason)), count)
 
 
 def tell(worker: Worker, serial: int, *messages: StageInput) -> list[ToHub]:
@@ -47,7 +52,7 @@ def tell(worker: Worker, serial: int, *messages: StageInput) -> list[ToHub]:
 def test_messages_for_an_earlier_life_of_a_session_are_dropped_and_reported() -> None:
     worker = thinker()
     tell(worker, 2, Open("s", 0, 0, 0))
-    assert tell(worker, 1, AppendUnit("s", 0, unit(0))) == [Dropped("message", "stale", 1)]
+    assert tell(worker, 1, AppendUnit("s", 0, unit(0))) == [dropped("message", "stale", 1)]
 
 
 def test_outputs_carry_the_life_they_belong_to() -> None:
@@ -63,12 +68,13 @@ def test_opening_a_session_again_forgets_its_earlier_life() -> None:
     assert tell(worker, 2, Open("s", 0, 0, 0)) == []
 
 
-def test_what_a_stage_drops_reaches_the_hub_once() -> None:
-    report = DropReport()
-    report.changes()
+def test_what_a_stage_counts_reaches_the_hub_once() -> None:
+    tally = Tally()
+    tally.changes()
     DROPS.labels(what="test_frames", reason="full").inc(3)
-    assert report.changes() == [Dropped("test_frames", "full", 3)]
-    assert report.changes() == []
+    UNANSWERED.inc()
+    assert tally.changes() == [dropped("test_frames", "full", 3), Counted("unanswered", (), 1)]
+    assert tally.changes() == []
 
 
 def test_a_channel_tells_nothing_yet_from_gone() -> None:
@@ -109,7 +115,7 @@ def test_what_an_interruption_overtook_reaches_no_stage_and_no_hub() -> None:
     worker.step("talker")
     assert talker.given == [opening, interrupt]
     # The text has left its edge all the same, and both drops are counted.
-    assert worker.replies() == [Taken("talker", 1, "s", 1), Dropped("message", "stale", 2)]
+    assert worker.replies() == [Taken("talker", 1, "s", 1), dropped("message", "stale", 2)]
 
 
 class Recorder:
@@ -171,7 +177,7 @@ def test_without_async_chunk_an_interrupted_reply_never_reaches_its_stage() -> N
     worker.dispatch(ToStage("talker", 1, interrupt))
     worker.dispatch(ToStage("talker", 1, text(0, epoch=1, last=True), 1))
     assert talker.given == [interrupt, text(0, epoch=1, last=True)]
-    assert Dropped("message", "stale", 1) in worker.replies()
+    assert dropped("message", "stale", 1) in worker.replies()
 
 
 def test_with_async_chunk_a_stage_gets_each_piece_as_it_comes() -> None:
@@ -207,7 +213,7 @@ def test_what_a_stage_says_in_one_life_does_not_reach_the_next_stage_in_another(
     talker.given.clear()
     worker.step("thinker")
     assert talker.given == []
-    assert Dropped("message", "stale", 1) in worker.replies()
+    assert dropped("message", "stale", 1) in worker.replies()
 
 
 def test_frames_beyond_the_room_of_a_direct_edge_fail_their_session() -> None:
@@ -224,11 +230,11 @@ def test_frames_beyond_the_room_of_a_direct_edge_fail_their_session() -> None:
     talker.says = [frames(edge.capacity)]
     worker.step("talker")
     assert talker.given[-1] == Close("s")
-    (failed, dropped) = worker.replies()
+    (failed, full) = worker.replies()
     assert isinstance(failed, FromStage)
     assert isinstance(failed.message, SessionFailed)
     assert "told to hold" in failed.message.detail
-    assert dropped == Dropped("message", "edge_full", 1)
+    assert full == dropped("message", "edge_full", 1)
     memory.close()
 
 
