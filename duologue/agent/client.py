@@ -231,5 +231,7 @@ class Client:
                                     "A response is in progress; wait for its response.done, or cancel it.",
                                     event.event_id)
             self._mind.respond(options.instructions or "")
+        elif self._controls.speaking:
+            return  # that is the answer: a model that decides by itself may be quicker than the request
         self._projection.asked(options.metadata)
         self._awaited.ask(self._controls.now)

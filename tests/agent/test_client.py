@@ -217,6 +217,19 @@ async def test_a_request_that_nothing_comes_of_is_answered_with_an_incomplete_re
         assert not scene.call.media.awaits_time
 
 
+async def test_a_request_that_comes_during_the_reply_is_answered_by_it() -> None:
+    scene = Scene(in_events=True)
+    scene.session.say(1, 10)
+    await scene.frames(2)
+    scene.tell("response.create", response={"metadata": {"client_event_id": "x"}})
+    assert not scene.call.media.awaits_time
+    await scene.frames(12)
+    for _ in range(ANSWER_WITHIN // (50 * FRAME) + 1):
+        scene.call.media.feed(np.zeros(50 * FRAME, np.int16))
+    await scene.frames(2)
+    assert scene.types("response.done", "error") == ["response.done"]
+
+
 async def test_a_request_can_be_taken_back_and_a_cancel_of_nothing_is_no_error() -> None:
     scene = Scene(wishes=TURN_MODE)
     scene.tell("response.cancel")
