@@ -31,8 +31,8 @@ from duologue.engine import (
     TurnEnd,
     TurnStatus,
 )
-from duologue.engine.wire import FromStage, Taken
-from duologue.metrics import STAGE_RESTARTS
+from duologue.engine.wire import Counted, FromStage, Taken
+from duologue.metrics import DROPS, STAGE_RESTARTS, UNANSWERED
 from tests.engine.scripted import WORD_SAMPLES, Order, pipeline, unit
 
 pytestmark = pytest.mark.component
@@ -438,3 +438,12 @@ async def test_a_fault_in_the_hub_ends_one_session_and_no_other(monkeypatch: pyt
         assert engine.load().sessions == 1
     finally:
         await engine.close()
+
+
+def test_what_a_stage_process_counts_is_counted_here() -> None:
+    engine = Engine(pipeline("a", "a", "a"))
+    dropped = DROPS.labels(what="test_frames", reason="full")
+    before = dropped._value.get(), UNANSWERED._value.get()
+    for message in (Counted("drops", (("what", "test_frames"), ("reason", "full")), 3), Counted("unanswered", (), 2)):
+        engine.process_said(next(iter(engine._processes.values())), message)
+    assert (dropped._value.get(), UNANSWERED._value.get()) == (before[0] + 3, before[1] + 2)
