@@ -56,6 +56,7 @@ from duologue.engine.messages import (
 from duologue.engine.outbox import void
 from duologue.engine.pipeline import Graph
 from duologue.engine.replies import Replies
+from duologue.engine.wanted import Wanted
 from duologue.engine.wire import ToStage
 
 MAX_INJECTED = 64
@@ -84,8 +85,7 @@ class SessionState:
         self._replies = Replies(session, config, graph, self._effects, self._feed)
         self._turns = self._replies.turns
         self._calls = Calls()
-        self._asked: tuple[int, Respond] | None = None
-        """The request for a reply that has not been answered, and the unit before which it was made."""
+        self._wanted = Wanted()
         self._injected = 0
         self._utterance_base = 0
         self._next_utterance = 0
@@ -172,7 +172,7 @@ class SessionState:
             return
         self._check_room()
         self._injected += 1
-        self._asked = self.units, Respond(self.session, self.epoch, instructions)
+        self._wanted.ask(Respond(self.session, self.epoch, instructions), self.units)
         self._ask()
 
     def _check_room(self) -> None:
@@ -181,8 +181,8 @@ class SessionState:
 
     def _ask(self) -> None:
         """Give the thinker the request for a reply that has not been answered, if there is one."""
-        if self._asked is not None:
-            self._effects.send(self._graph.thinker, replace(self._asked[1], epoch=self.epoch))
+        for request in self._wanted.request(self.epoch):
+            self._effects.send(self._graph.thinker, request)
 
     def interrupt(self, number: int, heard_samples: int) -> str:
         """Void the present epoch; cut reply ``number`` at ``heard_samples``. Returns what was heard of it.
@@ -197,7 +197,7 @@ class SessionState:
         if self.over:
             return self._turns.heard(named, min(heard_samples, named.surfaced_samples)) if named else ""
         if named is None or named.open:
-            self._asked = None
+            self._wanted.take_back()
         cut = self._replies.cut(number, heard_samples)
         # The last stage first, so that none is given anything of the new epoch before it knows of it; and once, since
         # a second word of the same epoch would void what it was given meanwhile.
@@ -319,7 +319,7 @@ class SessionState:
         if not self._calls.ask(call.call):
             self._effects.drop("message", "duplicate")
             return
-        self._answered()
+        self._wanted.answered(self.decided)
         self._effects.record(Called(call.call, call.name, call.arguments, self.decided))
         self._effects.emit(call)
 
@@ -331,17 +331,12 @@ class SessionState:
                 self._feed.drop(stage)
         elif isinstance(message, ReplyText):
             if message.fence.seq == message.start == 0:
-                self._answered()
+                self._wanted.answered(self.decided)
             self._replies.text(turn, message)
         elif isinstance(message, ReplyAudio):
             self._replies.audio(turn, message)
         else:
             self._replies.frames(turn, stage, message)
-
-    def _answered(self) -> None:
-        """Note that something came of the request for a reply, if it had been made before the unit in progress."""
-        if self._asked is not None and self._asked[0] <= self.decided:
-            self._asked = None
 
     # --- rebuilding -----------------------------------------------------------------------------------------
 
@@ -361,7 +356,9 @@ class SessionState:
         stages = [stage for stage in self._graph.stages if stage in set(stages)]
         thinker = self._graph.thinker in stages
         if thinker:
-            self._thinker_starts_over()
+            # Its numbers of utterances start from 0 again.
+            self._utterance_base, self._injected = self._next_utterance, 0
+            self._replies.thinker_starts_over(self.decided)
         brief = self._brief
         opening = self._journal.opening(Open(
             self.session, self.epoch, self._turns.last + 1, self.units, brief.instructions, brief.voice, brief.tools,
@@ -379,19 +376,13 @@ class SessionState:
 
     def _replay(self) -> None:
         """Give a new thinker what its history does not tell: units, and the request for a reply in its place."""
-        asked = max(self._asked[0], self.decided) if self._asked is not None else None
+        place = self._wanted.place(self.decided)
         for unit in self._journal.units:
-            if unit.index == asked:
+            if unit.index == place:
                 self._ask()
             self._effects.send(self._graph.thinker, AppendUnit(self.session, self.epoch, unit))
-        if asked == self.units:
+        if place >= self.units:
             self._ask()
-
-    def _thinker_starts_over(self) -> None:
-        # Its numbers of utterances start from 0 again.
-        self._utterance_base = self._next_utterance
-        self._injected = 0
-        self._replies.thinker_starts_over(self.decided)
 
     # --- ending and the small things ------------------------------------------------------------------------
 
