@@ -14,7 +14,7 @@ from duologue.engine.messages import Fence, Pcm
 from duologue.engine.models.codec_stage import Chunk, CodecStage, Frames
 from duologue.engine.models.embedded.vocoder import Vocoder, VocoderState
 from duologue.engine.models.embedded.voice import weights
-from duologue.engine.models.embedded.voice.codec import TrainedDecoder, TrainedState
+from duologue.engine.models.embedded.voice.codec import TrainedDecoder
 from duologue.engine.models.embedded.voice.decoder import CodeDecoder
 from duologue.engine.models.embedded.voice_format import (
     FRAME_SAMPLES,
@@ -91,8 +91,7 @@ class CodecOptions(Strict):
         return self
 
 
-def create(options: Mapping[str, Any],
-           pipeline: PipelineConfig) -> CodecStage[VocoderState] | CodecStage[TrainedState]:
+def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[Any]:
     """The codec of the embedded pipeline; its options are :class:`CodecOptions`."""
     try:
         wanted = CodecOptions.model_validate(options)

@@ -213,7 +213,7 @@ def test_a_closed_session_has_nothing_left_and_an_unknown_one_is_ignored() -> No
 
 
 @pytest.mark.parametrize(("options", "config", "says"), [
-    ({"beta": 1}, {}, "remove beta"),
+    ({"beta": 1}, {}, "beta"),
     ({}, {"output_rate": 48_000}, "16000"),
     ({}, {"chunking": ChunkingConfig(codec_left_context_frames=2)}, "codec_left_context_frames to 0"),
 ])

@@ -256,7 +256,7 @@ def test_any_text_is_said_to_its_end(text: str, size: int) -> None:
 
 
 def test_a_config_that_cannot_work_is_refused() -> None:
-    with pytest.raises(ConfigError, match="remove speed"):
+    with pytest.raises(ConfigError, match="speed"):
         talker.create({"speed": 2}, pipeline())
     with pytest.raises(ConfigError, match="16000"):
         talker.create({}, pipeline(output_rate=24_000))

@@ -23,6 +23,7 @@ def pipeline(chunking: ChunkingConfig | None = None, output_rate: int = 16_000) 
 
 def new_talker(*sessions: str) -> Talker:
     stage = talker.create({}, pipeline())
+    assert isinstance(stage, Talker)
     for session in sessions:
         stage.receive(opened(session))
     return stage
