@@ -17,6 +17,7 @@ from aiohttp.web import Application, Request
 from duologue.agent.http import calls
 from duologue.agent.http.admission import RETRY_MOST_S
 from duologue.agent.http.host import Drain, PartHealth
+from duologue.agent.realtime.session import BadSessionError
 from duologue.agent.server import build_app
 from duologue.agent.transports.sdp import BadOffer
 from duologue.agent.transports.webrtc import NoAddress
@@ -142,6 +143,13 @@ async def test_an_unknown_model_is_answered_with_the_served_ones(client: Client)
     response = await client.post(URL, data="v=0", headers=SDP, params={"model": "gpt-9"})
     assert "embedded" in (await response.json())["error"]["message"]
     assert (await client.post(URL, data="v=0", headers=SDP, params={"model": "embedded"})).status == 201
+
+
+async def test_a_session_that_cannot_be_is_refused_with_its_field(client: Client, host: FakeHost) -> None:
+    host.refuse = BadSessionError("session.tools", "session.tools must be a list")
+    response = await client.post(URL, **form(sdp="v=0", session='{"tools": 3}'))
+    error = (await response.json())["error"]
+    assert (response.status, error["code"], error["param"]) == (400, "invalid_value", "session.tools")
 
 
 async def test_a_bad_offer_says_why(client: Client, host: FakeHost) -> None:
