@@ -30,6 +30,8 @@ class RealtimeServer:
         self.headers: list[dict[str, str]] = []
         self.queries: list[dict[str, str]] = []
         """Of each connection's upgrade."""
+        self.answers_at_once = False
+        """Whether a reply begins before the item that it answers is confirmed."""
         self.heard = 0
         """Samples of audio that were appended."""
         self._socket: web.WebSocketResponse | None = None
@@ -58,6 +60,8 @@ class RealtimeServer:
             case "session.update":
                 await self.send("session.updated", session=event["session"])
             case "conversation.item.create":
+                if self.answers_at_once:
+                    await self.begin(1)
                 await self.item(event["item"])
             case "conversation.item.delete":
                 await self.send("conversation.item.deleted", item_id=event["item_id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterable, AsyncIterator
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from livekit import rtc
 from livekit.agents import APIConnectionError, llm, utils
 from livekit.agents.llm._realtime import openai
+from livekit.agents.types import NOT_GIVEN, NotGivenOr
 from openai.types.realtime import ConversationItemCreateEvent, ConversationItemDeleteEvent
 
 from duologue.plugins.livekit.history import told
@@ -29,6 +31,9 @@ CHUNKS_PER_S = 50
 REPLIES_KEPT = 4
 """Replies whose words are kept: the one that is spoken, and what may be written ahead."""
 
+ASKED_WITHIN_S = 1.0
+"""The framework asks for the answer to what was typed when the server has confirmed it: a way there and back."""
+
 
 class RealtimeSession(openai.RealtimeSession):
     """LiveKit's own session for the OpenAI Realtime protocol, with what a server that owns the turns knows better.
@@ -36,7 +41,7 @@ class RealtimeSession(openai.RealtimeSession):
     * A reply is given to the framework as it is heard, sound and text (``Voicing``): one that the server pauses is
       silent within some 100 ms and goes on when the server's does; of one that is cut it knows what was heard.
     * Speech that has cut a reply is told when that reply is over (``Speech``).
-    * While the server owns the turns it answers a tool's result by itself.
+    * While the server owns the turns it answers a tool's result by itself, and what was typed before it is asked to.
     * A conversation of before, as after a lost connection, is told to the model and not said to it: it would answer.
     * Audio goes to a server that is there; what was said into a lost connection is not sent after it.
 
@@ -50,6 +55,10 @@ class RealtimeSession(openai.RealtimeSession):
         """The newest reply's."""
         self._words: OrderedDict[str, Words] = OrderedDict()
         """By the items whose words they are."""
+        self._typed = False
+        """Something was said to the model in writing, and the framework is about to ask for the answer."""
+        self._early: llm.GenerationCreatedEvent | None = None
+        """That answer, before it was asked for."""
         self._connected = False
         super().__init__(model, turn_detection_disabled=turn_detection_disabled)
         self._bstream = utils.audio.AudioByteStream(openai.SAMPLE_RATE, openai.NUM_CHANNELS,
@@ -82,6 +91,7 @@ class RealtimeSession(openai.RealtimeSession):
         fresh = {event.item.id for event in events if isinstance(event, ConversationItemCreateEvent)}
         past = [item for item in chat_ctx.items if item.id in fresh]
         if sum(isinstance(item, llm.ChatMessage) for item in past) < 2:
+            self._typed = any(isinstance(item, llm.ChatMessage) and item.role == "user" for item in past)
             return events
         for item in past:
             self._remote_chat_ctx.insert(self._remote_chat_ctx.tail_id, item)
@@ -90,6 +100,20 @@ class RealtimeSession(openai.RealtimeSession):
             "item": {"id": utils.shortuuid("item_"), "type": "message", "role": "system",
                      "content": [{"type": "input_text", "text": told(past)}]}})
         return [*(event for event in events if isinstance(event, ConversationItemDeleteEvent)), note]
+
+    def generate_reply(
+        self, *, instructions: NotGivenOr[str] = NOT_GIVEN, tool_choice: NotGivenOr[llm.ToolChoice] = NOT_GIVEN,
+        tools: NotGivenOr[list[llm.Tool]] = NOT_GIVEN,
+    ) -> asyncio.Future[llm.GenerationCreatedEvent]:
+        """Ask for a reply. What was typed may have been answered already: then that is it."""
+        self._typed = False
+        early, self._early = self._early, None
+        if early is None:
+            return super().generate_reply(instructions=instructions, tool_choice=tool_choice, tools=tools)
+        asked: asyncio.Future[llm.GenerationCreatedEvent] = asyncio.get_running_loop().create_future()
+        early.user_initiated = True
+        asked.set_result(early)
+        return asked
 
     def push_audio(self, frame: rtc.AudioFrame) -> None:
         """Send the caller's audio, if a server is there to hear it."""
@@ -114,7 +138,11 @@ class RealtimeSession(openai.RealtimeSession):
                 self._tell(self._speech.reply_begins())
                 self._valve = Valve()
                 args[0].message_stream = self._voiced(args[0].message_stream, self._valve)
-                super().emit(event, *args)
+                if self._typed and not args[0].user_initiated:
+                    self._early = args[0]
+                    asyncio.get_running_loop().call_later(ASKED_WITHIN_S, self._not_asked, args[0])
+                else:
+                    super().emit(event, *args)
             case "metrics_collected":
                 super().emit(event, *args)
                 if not self._replying and (signals := self._speech.reply_is_over()):
@@ -127,6 +155,11 @@ class RealtimeSession(openai.RealtimeSession):
                 super().emit(event, *args)
             case _:
                 super().emit(event, *args)
+
+    def _not_asked(self, reply: llm.GenerationCreatedEvent) -> None:
+        if self._early is reply:
+            self._early, self._typed = None, False
+            super().emit("generation_created", reply)
 
     @property
     def _replying(self) -> bool:

@@ -259,3 +259,18 @@ async def test_a_conversation_of_before_is_told_and_not_said_again() -> None:
         own.session.generate_reply(user_input="what is my name")
         asked = await own.server.until_sent("conversation.item.create", 2)
         assert asked["item"]["content"][0]["text"] == "what is my name"
+
+
+async def test_an_answer_that_comes_before_it_is_asked_for_is_the_answer() -> None:
+    async with house() as own:
+        own.server.answers_at_once = True
+        handle = own.session.generate_reply(user_input="what time is it")
+        await own.server.until_sent("conversation.item.create")
+        await own.server.text(1, "tea time")
+        await own.server.audio(1, 100)
+        await own.server.end(1)
+        await handle
+        assert [message.text_content for message in own.said("user")] == ["what time is it"]
+        assert [message.text_content for message in own.said("assistant")] == ["tea time"]
+        assert own.server.of("response.create") == []
+        assert own.ear.segments == [2400]
