@@ -6,6 +6,8 @@ least 0.01 apart, where logits of some 10 are to agree to 0.001 at most.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -55,32 +57,46 @@ def test_conditions_are_made_of_tokens_and_states_as_the_release_makes_them(chec
     assert {0, 18} <= lengths, "units without text, and full ones"
 
 
+@dataclass
+class Reply:
+    """One reply, as far as it is spoken."""
+
+    places: list[int]
+    held: int = 0
+    unfed: tuple[int, ...] = ()
+
+
 def spoken(runner: Runner, speech: TtsSpeech) -> tuple[list[list[int]], list[dict[int, Rows]]]:
-    """Speak every reply on the released conditions: codes of each unit, and its states by the steps they decide."""
+    """Speak all replies at once on the released conditions: codes of each unit, and its states by the step they decide.
+
+    The release stops a reply's last unit after 25 codes as well; ours would go on.
+    """
     ends, units, conditions = values("decisions")["ends"], values("talker")["units"], parts("talker", "conditions")
-    codes: list[list[int]] = []
-    steps: list[dict[int, Rows]] = []
-    for number, places in enumerate(replies()):
-        session, held = f"reply {number}", 0
-        states: dict[int, Rows] = {}
-        starts: list[int] = []
-        unfed: tuple[int, ...] = ()
-        for place in places:
-            golden = conditions[place]
-            # The release stops a reply's last unit after 25 codes as well; ours would go on.
-            sampling = speech.sampling(first=place == places[0], last=bool(ends[units[place]]), codes=25, recent=(),
-                                       of_unit=0, seed=0)
-            pieces = (*((Tokens(unfed),) if unfed else ()), Embeddings(golden, golden.tobytes()))
-            told = finish(runner, Segment(session, held, pieces, sampling, "all"))[session]
-            states |= told.rows
-            starts.append(held + len(unfed) + len(golden) - 1)
-            held = told.cached
-            ended = told.tokens[-1] == speech.eos
-            unfed = () if ended else (told.tokens[-1],)
-            codes.append(told.tokens[:-1] if ended else told.tokens)
-        runner.drop(session)
-        steps += [{step: states[start + step] for step in range(len(codes[place]) + 1) if start + step in states}
-                  for place, start in zip(places, starts, strict=True)]
+    codes: list[list[int]] = [[] for _ in units]
+    starts = [0] * len(units)
+    states: dict[str, dict[int, Rows]] = {}
+    all_replies = {f"reply {number}": Reply(places) for number, places in enumerate(replies())}
+    for turn in range(max(len(reply.places) for reply in all_replies.values())):
+        segments = []
+        for name, reply in all_replies.items():
+            if turn < len(reply.places):
+                place = reply.places[turn]
+                golden = conditions[place]
+                pieces = (*((Tokens(reply.unfed),) if reply.unfed else ()), Embeddings(golden, golden.tobytes()))
+                starts[place] = reply.held + len(reply.unfed) + len(golden) - 1
+                segments.append(Segment(name, reply.held, pieces, speech.sampling(
+                    first=turn == 0, last=bool(ends[units[place]]), codes=25, recent=(), of_unit=0, seed=0), "all"))
+        for name, told in finish(runner, *segments).items():
+            reply, ended = all_replies[name], told.tokens[-1] == speech.eos
+            codes[reply.places[turn]] = told.tokens[:-1] if ended else told.tokens
+            reply.held, reply.unfed = told.cached, () if ended else (told.tokens[-1],)
+            states.setdefault(name, {}).update(told.rows)
+    steps: list[dict[int, Rows]] = [{} for _ in units]
+    for name, reply in all_replies.items():
+        runner.drop(name)
+        for place in reply.places:
+            steps[place] = {step: states[name][starts[place] + step] for step in range(len(codes[place]) + 1)
+                            if starts[place] + step in states[name]}
     return codes, steps
 
 
@@ -114,7 +130,7 @@ def test_codes_and_logits_are_the_releases_through_the_torch_runner(checkpoint: 
 @pytest.mark.component
 def test_codes_and_logits_are_the_releases_through_vllm(checkpoint: Checkpoint) -> None:
     runner = open_runner(checkpoint.talker, talker_weights(SOURCE), RunnerOptions(
-        runner="vllm", vllm=VllmOptions(max_model_len=1024, kv_positions=4096, enforce_eager=True)))
+        runner="vllm", vllm=VllmOptions(max_model_len=512, max_num_seqs=8, kv_positions=4096, enforce_eager=True)))
     try:
         check(runner, checkpoint)
     finally:
