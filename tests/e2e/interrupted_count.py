@@ -11,13 +11,10 @@ from tests.harness.recording import Recording
 from tests.harness.sound import RATE, Span
 
 
-def spoken(asking: str | None = None) -> Microphone:
-    """The caller; ``asking`` is the voice that asks the two questions, if another one orders the count and its end.
-
-    Long pauses: a busy machine takes its time, and the recording cannot wait for it.
-    """
-    return (Microphone().pause(7).say("what is seven plus five", asking).pause(7).say("count to twenty")
-            .pause(6).say("stop").pause(6).say("what was the last number you said", asking))
+def spoken() -> Microphone:
+    """The caller. Long pauses: a busy machine takes its time, and the recording cannot wait for it."""
+    return (Microphone().pause(7).say("what is seven plus five").pause(7).say("count to twenty")
+            .pause(6).say("stop").pause(6).say("what was the last number you said"))
 
 
 def replies_after(recording: Recording, said: list[Span]) -> list[Span]:

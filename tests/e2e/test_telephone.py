@@ -18,6 +18,7 @@ from tests.e2e.interrupted_count import check, spoken
 from tests.harness.answers import number_in
 from tests.harness.baresip import Account, CodecName, baresip
 from tests.harness.microphone import Microphone
+from tests.harness.recogniser import counted
 from tests.harness.recording import Recording
 from tests.harness.server import free_port, running_server
 from tests.harness.sound import RATE, first_sound
@@ -61,10 +62,19 @@ async def test_an_agent_interrupted_over_opus_knows_what_was_heard(tmp_path: Pat
 
 
 async def test_an_agent_interrupted_over_pcmu_knows_what_was_heard(tmp_path: Path) -> None:
-    # What the ear makes of each voice over a telephone was measured (docs/limits.md): one asks here, one orders.
-    microphone = spoken("awb")
+    # Of a telephone's band the embedded ear understands less: a short "stop" may be lost on it, a question over the
+    # reply interrupts by its length too.
+    microphone = Microphone().pause(7).say("count to twenty").pause(6).say("what was the last number you said")
     recording = await talk(tmp_path, "PCMU/8000/1", microphone)
-    await asyncio.to_thread(check, recording, microphone)
+    count, question = recording.said(microphone)
+    played = [number for number, _ in counted(recording.agent[count.end:question.end])]
+    assert len(played) >= 2
+    assert played == sorted(played)
+    assert played[-1] < 20
+    recalled = number_in(recording.agent[question.end:])
+    assert recalled is not None
+    # The word under the cut may be made out by one side and not by the other; more than one it cannot be.
+    assert abs(recalled - played[-1]) <= 1
 
 
 async def test_a_full_server_is_a_busy_line_and_the_next_call_is_answered(tmp_path: Path) -> None:
