@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import lru_cache
 from typing import Any
 
@@ -55,7 +55,12 @@ def plain(sampling: Sampling) -> dict[str, Any] | None:
     greedy = Sampling(max_tokens=sampling.max_tokens, stop=sampling.stop, top_k=sampling.top_k, top_p=sampling.top_p,
                       repetition=sampling.repetition, repetition_window=sampling.repetition_window,
                       recent=sampling.recent, seed=sampling.seed)
-    return None if sampling == greedy else {**asdict(sampling), "stop": sorted(sampling.stop)}
+    if sampling == greedy:
+        return None
+    # Not ``asdict``, which copies thousands of ids one by one.
+    values = {each.name: getattr(sampling, each.name) for each in fields(sampling)}
+    swap = sampling.swap
+    return {**values, "stop": sorted(sampling.stop), "swap": None if swap is None else asdict(swap)}
 
 
 def from_plain(values: dict[str, Any]) -> Sampling:
