@@ -102,11 +102,9 @@ class Exchange:
         self._awaited = Awaited()
         self._client = Client(self, session, self._projection, self._awaited)
         self._latencies = Latencies()
-        self._now = 0
+        self._now = self._silence_due = self._audible_until = 0
         self._ahead = 0
         """Samples of the reply that were given and cannot have been played yet."""
-        self._silence_due = 0
-        self._audible_until = 0
         self._newest_turn = _NO_TURN
         self._voiced: set[int] = set()
 
@@ -154,14 +152,14 @@ class Exchange:
         """Take the caller's next samples (16 kHz)."""
         if self._conversation.state is State.ENDED:
             return
-        wishes = self._projection.session.wishes
+        wishes, before = self._projection.session.wishes, self._now
         audible = len(pcm) if self._now < self._audible_until else 0
         self._now += len(pcm)
         self._silence_due = max(0, self._silence_due - len(pcm))
         self.tally.concealed_ms += concealed // _PER_MS
         metrics.CONCEALED_SAMPLES.inc(concealed)
         if not wishes.detects:
-            self._projection.audio_comes((self._now - len(pcm)) // _PER_MS)
+            self._projection.audio_comes(before // _PER_MS)
         for heard in self._hearing.voice(pcm):
             if wishes.detects:
                 self._on_voice(heard, interruptible=wishes.interruptible)

@@ -37,9 +37,12 @@ def test_units_go_on_after_it_as_if_it_had_been_so_from_the_start() -> None:
 
 def test_a_session_that_was_given_something_stays_as_it_is() -> None:
     config = pipeline("a", "a", "a")
-    for give in (lambda state: state.append(unit(0, Order.LISTEN)), lambda state: state.inject(CallerText("hello"))):
+    for spoken in (True, False):
         state = SessionState("s", config, Graph(config))
-        give(state)
+        if spoken:
+            state.append(unit(0, Order.LISTEN))
+        else:
+            state.inject(CallerText("hello"))
         with pytest.raises(ValueError, match="keeps its voice"):
             state.reopen(Brief("other"))
         assert state.brief == Brief()
