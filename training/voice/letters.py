@@ -20,6 +20,7 @@ from duologue.engine.models.embedded.voice.letters import BLANK, LETTERS, SLOTS,
 from duologue.engine.models.embedded.voice.symbols import PHONES
 from training.voice import lexicon, texts
 from training.voice.codec import Block
+from training.voice.edits import distance
 
 CPU_MINUTES = 4.0
 WIDTH, BLOCKS, KERNEL = 128, 4, 5
@@ -82,22 +83,13 @@ def validate(reader: Reader, pairs: Sequence[_Pair]) -> str:
     said = read(reader, [word for word, _ in pairs])
     wrong = sum(got != wanted for got, (_, wanted) in zip(said, pairs, strict=True))
     plain = sum(_plain(got) != _plain(wanted) for got, (_, wanted) in zip(said, pairs, strict=True))
-    errors = sum(_distance(got, wanted) for got, (_, wanted) in zip(said, pairs, strict=True))
+    errors = sum(distance(got, wanted) for got, (_, wanted) in zip(said, pairs, strict=True))
     return (f"words {wrong / len(pairs):.1%} wrong, {plain / len(pairs):.1%} leaving stress aside, "
             f"phones {errors / sum(len(wanted) for _, wanted in pairs):.1%}")
 
 
 def _plain(phones: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(phone.rstrip("01") for phone in phones)
-
-
-def _distance(got: tuple[str, ...], wanted: tuple[str, ...]) -> int:
-    row = list(range(len(wanted) + 1))
-    for i, phone in enumerate(got):
-        corner, row[0] = row[0], i + 1
-        for j, other in enumerate(wanted):
-            corner, row[j + 1] = row[j + 1], min(row[j] + 1, row[j + 1] + 1, corner + (phone != other))
-    return row[-1]
 
 
 def train(folder: Path, minutes: float) -> None:

@@ -22,9 +22,9 @@ from training.voice.corpus import Speaker
 FILE = "lexicon.xz"
 _FIRST = ord("0")
 """The character of symbol 0."""
-_NAMED = {"A": ("ey0",), "mhm": ("m", "hh", "m"), "shh": ("sh",)}
-"""The letter, as flite says it alone, and sounds it would spell."""
-_SHORTEST, _LONGEST = 1, 24
+_GIVEN = {"A": ("ey0",), "does": ("d", "ah1", "z"), "mhm": ("m", "hh", "m"), "shh": ("sh",)}
+"""The letter as flite says it alone, a verb it takes for deer here, and sounds it would spell."""
+_LONGEST = 24
 
 
 class Dictionary(Speaker):
@@ -61,8 +61,8 @@ def pronunciations() -> dict[str, tuple[str, ...]]:
     text = (files("pocketsphinx") / "model/en-us/cmudict-en-us.dict").read_text(encoding="utf-8")
     known = {line.split()[0] for line in text.splitlines() if re.match(r"[a-z][a-z']* ", line)}
     words = {word.replace("'", "") for word in known if not word.endswith("'s")} | {"hm", "hmm", "mm"}
-    said = {word: dictionary.look_up(word) for word in words if _SHORTEST <= len(word) <= _LONGEST}
-    return said | {letter.upper(): dictionary.look_up(letter) for letter in ascii_lowercase} | _NAMED
+    said = {word: phones for word in words if len(word) <= _LONGEST and (phones := dictionary.look_up(word))}
+    return said | {letter.upper(): dictionary.look_up(letter) for letter in ascii_lowercase} | _GIVEN
 
 
 def write(folder: Path) -> int:
