@@ -39,15 +39,18 @@ class Call:
         self._session = session
         self._on_end = on_end
         self._transport: Transport | None = None
+        self.telephone: Telephone | None = None
+        """What can be done with a telephone's call; None on any other transport."""
         self.media = Exchange(session, pipeline, config, ear, wishes=wishes or {}, emit=self._emit,
                               on_end=self._over, log=self._log)
         self._events_sent = 0
         self._closed = asyncio.Event()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, transport: Transport) -> None:
-        """Begin to carry the engine's events to ``transport``."""
+    def start(self, transport: Transport, telephone: Telephone | None = None) -> None:
+        """Begin to carry the engine's events to ``transport``; ``telephone`` is what more it offers, if it is one."""
         self._transport = transport
+        self.telephone = telephone
         metrics.CALLS_LIVE.labels(transport=transport.name).inc()
         self._spawn(self._follow_engine())
 
@@ -69,11 +72,6 @@ class Call:
     def hang_up(self, reason: str) -> None:
         """End the call; idempotent. ``reason`` goes to the log and the metrics."""
         self.media.gone(reason)
-
-    @property
-    def telephone(self) -> Telephone | None:
-        """What can be done with a telephone's call; None on any other transport."""
-        return self._transport if isinstance(self._transport, Telephone) else None
 
     async def wait_closed(self) -> None:
         """Wait until the call has given everything back."""

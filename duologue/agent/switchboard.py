@@ -94,7 +94,8 @@ class Switchboard:
             await session.close()
             raise
         self._calls[call_id] = call
-        call.start(tape.transport(transport) if tape else transport)
+        call.start(tape.transport(transport) if tape else transport,
+                   transport if isinstance(transport, Telephone) else None)
         return call
 
     async def offer(self, sdp: str, session: Mapping[str, Any] | None, ticket: str | None) -> tuple[str, str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,10 +12,12 @@ from aiortc import RTCConfiguration, RTCPeerConnection
 
 from duologue.agent.config import ConversationConfig
 from duologue.agent.http.host import PartHealth
+from duologue.agent.recording.recorder import Recorder
 from duologue.agent.switchboard import Switchboard
-from duologue.agent.transports.base import CallMedia, Transport
+from duologue.agent.transports.base import CallMedia, EventMedia, Transport
 from duologue.agent.transports.sdp import BadOffer
 from duologue.engine import Engine, ProcessHealth, Refused, Tool
+from tests.agent.recording.test_recording import RememberingSession
 from tests.agent.test_call import PIPELINE, FakeTransport, ScriptedSession
 
 pytestmark = pytest.mark.component
@@ -25,7 +28,8 @@ class FakeEngine:
 
     config = PIPELINE
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[], ScriptedSession] = ScriptedSession) -> None:
+        self._make = make
         self.sessions: list[ScriptedSession] = []
         self.instructions: list[str] = []
         self.refusal: Refused | None = None
@@ -36,7 +40,7 @@ class FakeEngine:
         if self.refusal is not None:
             raise self.refusal
         self.instructions.append(instructions)
-        self.sessions.append(ScriptedSession())
+        self.sessions.append(self._make())
         return self.sessions[-1]
 
     def health(self) -> Mapping[str, ProcessHealth]:
@@ -197,3 +201,29 @@ def test_a_stage_works_while_one_of_its_replicas_does() -> None:
     assert board.health()["talker"] == PartHealth(True, "signal SIGKILL")
     engine.processes["voice/1"] = ProcessHealth(False, ("talker", "codec"), "starting", None)
     assert board.health()["codec"] == PartHealth(False, "signal SIGKILL; starting")
+
+
+class FakePhone(FakeTransport):
+    """A telephone's transport."""
+
+    def press(self, keys: str) -> None:
+        pass
+
+    async def transfer(self, target: str) -> None:
+        pass
+
+
+async def test_a_recorded_call_is_still_a_telephones(tmp_path: Path) -> None:
+    phone = FakePhone()
+
+    async def accept(media: EventMedia) -> Transport:
+        return phone
+
+    engine = FakeEngine(RememberingSession)
+    recorder = Recorder(tmp_path, PIPELINE, ConversationConfig())
+    board = Switchboard(cast(Engine, engine), ConversationConfig(), recorder)
+    call = await board.take("sip_1", accept)
+    assert board.telephone("sip_1") is phone
+    call.hang_up("done")
+    await call.wait_closed()
+    await board.close()
