@@ -31,10 +31,13 @@ async def measure(door: Door) -> None:
         waited = None if answer is None else 1000 * (answer - said[0].end) // RATE
         print(f"{door.name}: {waited} ms to the answer, stopped in "
               f"{[stop_ms(recording, said[cut].start) for cut in (2, 4)]} ms")
-        for log in Path(folder).glob("agent-*.log"):
-            lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith('{"what": "said"')]
-            for line in lines:
+        for log in _logs(Path(folder)):
+            for line in (json.loads(each) for each in log.splitlines() if each.startswith('{"what": "said"')):
                 print(f"    {line['role']}{' (interrupted)' if line['interrupted'] else ''}: {line['text']}")
+
+
+def _logs(folder: Path) -> list[str]:
+    return [path.read_text(errors="replace") for path in folder.glob("agent-*.log")]
 
 
 async def run(ways: list[Door]) -> None:
