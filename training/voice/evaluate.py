@@ -1,6 +1,6 @@
 """Measure the voice in the package against its source: ``python -m training.voice.evaluate``.
 
-* words that pocketsphinx, which has no part in the voice, hears wrong of 200 held-out sentences, said by either voice
+* words that pocketsphinx, which has no part in the voice, hears wrong of 200 sentences held out, said by either voice
   from the same text through the same vocoder;
 * in 1000 sentences, by the pointer's own trace: sounds left out or held to their bound, and words much longer or
   shorter than the source's;
@@ -13,7 +13,7 @@ import argparse
 import re
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from pocketsphinx import Decoder as Recogniser
@@ -36,7 +36,7 @@ from training.voice import texts
 from training.voice.corpus import Speaker
 from training.voice.edits import distance
 
-HEARD, TRACED = 200, 1000
+TRACED = 1000
 _FRAME_S = FRAME_SAMPLES / SAMPLE_RATE
 _SILENCE = np.random.default_rng(0).normal(0, 10, SAMPLE_RATE // 4).astype(np.int16)
 """A quarter of a second of faint noise around what is to be recognised."""
@@ -76,21 +76,15 @@ class Words:
 
     errors: int = 0
     count: int = 0
-    kinds: dict[str, list[int]] = field(default_factory=dict)
 
     def add(self, heard: str, text: str) -> None:
         """Count a sentence."""
         wanted = _plain(text)
-        wrong = distance(_plain(heard), wanted)
-        self.errors += wrong
+        self.errors += distance(_plain(heard), wanted)
         self.count += len(wanted)
-        kind = "with long words" if any(len(word) >= 10 for word in wanted) else "without"
-        errors, count = self.kinds.get(kind, [0, 0])
-        self.kinds[kind] = [errors + wrong, count + len(wanted)]
 
     def __str__(self) -> str:
-        parts = ", ".join(f"{kind} {errors / count:.1%} of {count}" for kind, (errors, count) in self.kinds.items())
-        return f"{self.errors / self.count:.1%} of {self.count} words wrong ({parts})"
+        return f"{self.errors / self.count:.1%} of {self.count}"
 
 
 def _plain(text: str) -> list[str]:
@@ -113,18 +107,21 @@ def source_sound(speaker: Speaker, text: str) -> Pcm:
     return vocoder.decode([Chunk(frames, 0, vocoder.begin(_FENCE, ""), last=True)])[0]
 
 
-def hear(sentences: Sequence[str], *, source: bool) -> None:
-    """Print the word errors of the trained voice, and of its source."""
-    recogniser, speaker = Recogniser(loglevel="FATAL"), Speaker()
-    if source:
-        words = Words()
-        for text in sentences:
-            words.add(recognised(recogniser, source_sound(speaker, text)), text)
-        print(f"source: {words}", flush=True)
-    voice, words = Trained(), Words()
-    for text in sentences:
-        words.add(recognised(recogniser, voice.sound([said for _, said in voice.words(text)])), text)
-    print(f"trained: {words}", flush=True)
+def hear(voices: Sequence[str]) -> None:
+    """Print the words heard wrong of each of ``voices``: "source", "trained"."""
+    speaker, voice = Speaker(), Trained()
+    for name in voices:
+        recogniser, whole, parts = Recogniser(loglevel="FATAL"), Words(), list[str]()
+        for kind, sentences in texts.measured().items():
+            words = Words()
+            for text in sentences:
+                sound = (source_sound(speaker, text) if name == "source"
+                         else voice.sound([said for _, said in voice.words(text)]))
+                heard = recognised(recogniser, sound)
+                for counted in (words, whole):
+                    counted.add(heard, text)
+            parts.append(f"{kind} {words}")
+        print(f"{name}: {whole} words wrong ({', '.join(parts)})", flush=True)
 
 
 def trace(sentences: Sequence[str]) -> None:
@@ -175,13 +172,13 @@ def cost(sentences: Sequence[str]) -> None:
 def main() -> None:
     """Measure as the command line says."""
     parser = argparse.ArgumentParser(prog="python -m training.voice.evaluate", description=__doc__)
-    parser.add_argument("--heard", type=int, default=HEARD, help="sentences to recognise")
+    parser.add_argument("--voices", nargs="*", default=["source", "trained"], help="whom to recognise")
     parser.add_argument("--traced", type=int, default=TRACED, help="sentences to trace")
-    parser.add_argument("--no-source", action="store_true", help="leave the source voice out")
     arguments = parser.parse_args()
-    trace(texts.held_out(arguments.traced))
+    if arguments.traced:
+        trace(texts.held_out(arguments.traced))
     cost(texts.held_out(20))
-    hear(texts.held_out(arguments.heard), source=not arguments.no_source)
+    hear(arguments.voices)
 
 
 if __name__ == "__main__":

@@ -61,13 +61,25 @@ def held_out(count: int) -> list[str]:
     return [_sentence(chosen, words()[1]) for _ in range(count)]
 
 
+def measured() -> dict[str, list[str]]:
+    """200 sentences to recognise: of no kind that was learnt from, of what an assistant says, of random words."""
+    chosen, rare = random.Random(3), words()[1]
+    unseen: list[str] = _LISTS["unseen"]
+    return {"unseen sentences": unseen, "an assistant's": [_framed(chosen, rare) for _ in range(90)],
+            "random words": [_random_words(chosen, rare) for _ in range(50)]}
+
+
 def _sentence(chosen: random.Random, rare: tuple[str, ...]) -> str:
     kind = chosen.random()
     if kind < 0.08:
         return chosen.choice(_SHORT)
     if kind < 0.55:
-        return re.sub(r"{(\w+)}", lambda match: _slot(chosen, match[1], rare), chosen.choice(_FRAMES))
+        return _framed(chosen, rare)
     return _random_words(chosen, rare)
+
+
+def _framed(chosen: random.Random, rare: tuple[str, ...]) -> str:
+    return re.sub(r"{(\w+)}", lambda match: _slot(chosen, match[1], rare), chosen.choice(_FRAMES))
 
 
 def _random_words(chosen: random.Random, rare: tuple[str, ...]) -> str:

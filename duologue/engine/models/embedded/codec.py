@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import Fence, Pcm
@@ -23,6 +23,7 @@ from duologue.engine.models.embedded.voice_format import (
     SAMPLE_RATE,
     VECTOR_WIDTH,
 )
+from duologue.engine.models.options import read_options
 from duologue.strict import Strict
 
 GAIN = 1.4
@@ -93,10 +94,7 @@ class CodecOptions(Strict):
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[Any]:
     """The codec of the embedded pipeline; its options are :class:`CodecOptions`."""
-    try:
-        wanted = CodecOptions.model_validate(options)
-    except ValidationError as error:
-        raise ConfigError(f"options of the embedded codec: {error}") from None
+    wanted = read_options(CodecOptions, options, "embedded codec")
     if pipeline.output_rate != SAMPLE_RATE:
         raise ConfigError(f"the embedded voice speaks at {SAMPLE_RATE} Hz: set output_rate to {SAMPLE_RATE}")
     if pipeline.chunking.codec_left_context_frames:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import ValidationError
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import CodecFrames, Fence, ReplyText, StageInput, StageOutput, TextSpan
@@ -29,6 +28,7 @@ from duologue.engine.models.embedded.voice_format import (
     VECTOR_WIDTH,
 )
 from duologue.engine.models.filing import Filing
+from duologue.engine.models.options import read_options
 from duologue.metrics import DROPS
 from duologue.strict import Strict
 
@@ -132,10 +132,7 @@ class TalkerOptions(Strict):
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker | TrainedTalker:
     """The talker of the embedded pipeline; its options are :class:`TalkerOptions`."""
-    try:
-        wanted = TalkerOptions.model_validate(options)
-    except ValidationError as error:
-        raise ConfigError(f"options of the embedded talker: {error}") from None
+    wanted = read_options(TalkerOptions, options, "embedded talker")
     if pipeline.output_rate != SAMPLE_RATE:
         raise ConfigError(f"the embedded voice speaks at {SAMPLE_RATE} Hz: set output_rate to {SAMPLE_RATE}")
     return TrainedTalker.load() if wanted.voice == "trained" else Talker(rms_voice())

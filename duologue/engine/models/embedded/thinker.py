@@ -14,7 +14,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import (
@@ -37,6 +37,7 @@ from duologue.engine.models.embedded.endpoint import Patience
 from duologue.engine.models.embedded.lexicon import FREE_WORDS, Lexicon
 from duologue.engine.models.embedded.mind import Mind
 from duologue.engine.models.embedded.recogniser import Pool
+from duologue.engine.models.options import read_options
 from duologue.strict import Strict
 
 _log = logging.getLogger(__name__)
@@ -157,11 +158,7 @@ def _local_time() -> datetime:
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
     """Load the thinker; raises ``ConfigError`` for options it does not know."""
-    try:
-        checked = Options.model_validate(dict(options))
-    except ValidationError as error:
-        details = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
-        raise ConfigError(f"options of embedded.thinker: {details}") from error
+    checked = read_options(Options, options, "embedded thinker")
     if pipeline.model is not None:
         raise ConfigError(f"the embedded model has its weights with it and reads no checkpoint: leave out "
                           f"model ({pipeline.model}), or give a stage config that serves one")

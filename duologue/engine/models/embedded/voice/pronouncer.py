@@ -23,8 +23,13 @@ class Pronouncer:
         self._lexicon = Lexicon(weights.present(folder / LEXICON))
 
     def phones(self, word: str) -> tuple[str, ...]:
-        """Phones of a word in lower case, or of a letter's name in capitals; ASCII letters only."""
-        return self._lexicon.look_up(word) or self._reader.read(word.lower())
+        """Phones of a word in lower case, or of a letter's name in capitals; others than ASCII letters are passed over.
+
+        What cannot be read is spelled.
+        """
+        letters = "".join(filter(str.isalpha, word))
+        return (self._lexicon.look_up(letters) or self._reader.read(letters.lower())
+                or tuple(phone for letter in letters.upper() for phone in self._lexicon.look_up(letter) or ()))
 
     def clitic(self, word: str, before: tuple[str, ...]) -> tuple[str, ...]:
         """Phones of "'s", "'ll", "'ve" or "'d" behind the phones ``before`` (flite's ``postlex``)."""

@@ -129,7 +129,11 @@ class Sentences:
     def _phones(self, name: _Name) -> tuple[str, ...]:
         if is_clitic(name.text):
             return self._pronouncer.clitic(name.text, self._before)
-        phones = self._pronouncer.phones("A" if name.text == "a" and name.mark else name.text)
-        if name.text == "the" and not name.closes and is_vowel(self._phones(self._names[0])[0]):
+        phones = self._alone(name)
+        if name.text == "the" and not name.closes and is_vowel(self._alone(self._names[0])[0]):
             return (*phones[:-1], "iy0")
         return phones
+
+    def _alone(self, name: _Name) -> tuple[str, ...]:
+        """Phones of a word whatever is around it."""
+        return self._pronouncer.phones("A" if name.text == "a" and name.mark else name.text)
