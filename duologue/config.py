@@ -13,7 +13,7 @@ from duologue.agent.config import ConversationConfig, ServerConfig
 from duologue.agent.transports.livekit.config import LiveKitConfig
 from duologue.agent.transports.sip.config import SipConfig
 from duologue.engine import ConfigError, PipelineConfig
-from duologue.strict import Strict
+from duologue.strict import Strict, faults
 
 _SHIPPED = Path(__file__).parent
 DEFAULT_CONFIG = "stage_configs/embedded.yaml"
@@ -57,5 +57,4 @@ def load(path: str = DEFAULT_CONFIG, **given: Mapping[str, Any]) -> Config:
     try:
         return Config.model_validate(raw)
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}" for fault in error.errors())
-        raise ConfigError(f"{path} cannot be used: {faults}") from None
+        raise ConfigError(f"{path} cannot be used: {faults(error)}") from None

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field, ValidationError, model_validator
 from safetensors import SafetensorError, safe_open
 
 from duologue.engine.config import ConfigError, PipelineConfig
-from duologue.strict import Strict
+from duologue.strict import Strict, faults
 
 _Config = TypeVar("_Config", bound=BaseModel)
 
@@ -33,14 +33,21 @@ class SourceOptions(Strict):
     @model_validator(mode="after")
     def _one_source(self) -> Self:
         if (self.checkpoint is None) != (self.load_format == "random"):
-            raise ValueError("give either `checkpoint` or `load_format: random`")
+            raise ValueError("give a checkpoint's folder (as `checkpoint`, or for all stages as --model DIR), "
+                             "or `load_format: random`, and not both")
         return self
 
 
 def sourced(options: Mapping[str, Any], pipeline: PipelineConfig) -> Mapping[str, Any]:
-    """A stage's ``options``, with the pipeline's checkpoint where they say nothing of where weights come from."""
-    if pipeline.model is None or {"checkpoint", "load_format"} & options.keys():
+    """A stage's ``options``, with the pipeline's checkpoint unless they name one of their own.
+
+    Raises ``ConfigError`` when there is a checkpoint for a stage that makes random weights.
+    """
+    if pipeline.model is None or "checkpoint" in options:
         return options
+    if options.get("load_format") == "random":
+        raise ConfigError(f"this stage config makes random weights and reads no checkpoint: leave out model "
+                          f"({pipeline.model}), or give a stage config that serves one")
     return {**options, "checkpoint": pipeline.model}
 
 
@@ -62,10 +69,7 @@ def checked(file: Path, value: dict[str, Any], kind: type[_Config]) -> _Config:
     try:
         return kind.model_validate(value)
     except ValidationError as error:
-        faults = "; ".join(": ".join(filter(None, (".".join(map(str, fault["loc"])),
-                                                   fault["msg"].removeprefix("Value error, "))))
-                           for fault in error.errors())
-        raise ConfigError(f"{file}: {faults}") from None
+        raise ConfigError(f"{file}: {faults(error)}") from None
 
 
 def read(file: Path, device: torch.device, shapes: dict[str, tuple[int, ...]],

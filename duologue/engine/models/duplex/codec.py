@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from pydantic import Field, ValidationError
+from pydantic import Field
 from torch.nn import functional
 
 from duologue.engine.config import ConfigError, PipelineConfig
@@ -25,6 +25,7 @@ from duologue.engine.models.codec_stage import Chunk, CodecStage, Frames
 from duologue.engine.models.duplex import codec_layout
 from duologue.engine.models.duplex.checkpoint import CheckpointOptions, load
 from duologue.engine.models.duplex.config import CodecConfig
+from duologue.engine.models.options import read_options
 from duologue.engine.models.stored import sourced
 
 _FULL_SCALE = 32767.0
@@ -115,10 +116,7 @@ def to_pcm(sound: torch.Tensor) -> NDArray[np.int16]:
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[None]:
     """The codec of a duplex pipeline; its options are :class:`CodecOptions`."""
-    try:
-        wanted = CodecOptions.model_validate(sourced(options, pipeline))
-    except ValidationError as error:
-        raise ConfigError(f"options of the duplex codec: {error}") from None
+    wanted = read_options(CodecOptions, sourced(options, pipeline), "duplex codec")
     checkpoint = load(wanted)
     config = checkpoint.config.codec
     if config.frame_rate * codec_layout.frame_samples(config) != config.sample_rate:

@@ -13,8 +13,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import (
     Close,
@@ -34,6 +32,7 @@ from duologue.engine.models.duplex.runner_options import RunnerOptions, open_run
 from duologue.engine.models.duplex.speech import Conditioner, Reply, Speech
 from duologue.engine.models.duplex.voice import DuplexSpeech, Voice
 from duologue.engine.models.filing import Filing
+from duologue.engine.models.options import read_options
 from duologue.engine.models.stored import sourced
 from duologue.engine.runners.base import Finish, Runner
 from duologue.engine.runners.log import Grammar
@@ -118,10 +117,7 @@ class Talker:
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
     """The talker of a duplex pipeline; its options are :class:`TalkerOptions`."""
-    try:
-        wanted = TalkerOptions.model_validate(sourced(options, pipeline))
-    except ValidationError as error:
-        raise ConfigError(f"options of the duplex talker: {error}") from None
+    wanted = read_options(TalkerOptions, sourced(options, pipeline), "duplex talker")
     if not pipeline.conditions_talker:
         raise ConfigError("the duplex talker needs the thinker's hidden states, which an edge of connector 'socket' "
                           "does not carry: make it 'shm', or 'local' with both stages in one process")

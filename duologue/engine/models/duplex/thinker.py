@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import (
@@ -32,6 +32,8 @@ from duologue.engine.models.duplex.format import Format, SamplingOptions
 from duologue.engine.models.duplex.mind import Mind, Model
 from duologue.engine.models.duplex.runner_options import RunnerOptions, open_runner
 from duologue.engine.models.duplex.words import Words
+from duologue.engine.models.options import read_options
+from duologue.engine.models.stored import sourced
 from duologue.engine.runners.base import Finish, Runner
 from duologue.engine.runners.sessions import Sessions
 from duologue.engine.runners.window import WindowConfig
@@ -150,10 +152,7 @@ class Thinker:
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
     """The thinker of a duplex pipeline; its options are :class:`ThinkerOptions`."""
-    try:
-        wanted = ThinkerOptions.model_validate(options)
-    except ValidationError as error:
-        raise ConfigError(f"options of the duplex thinker: {error}") from None
+    wanted = read_options(ThinkerOptions, sourced(options, pipeline), "duplex thinker")
     checkpoint = load(wanted)
     config = checkpoint.config
     if pipeline.unit_ms != config.unit_ms:

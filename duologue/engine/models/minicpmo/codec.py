@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import Fence, Pcm
@@ -32,6 +32,7 @@ from duologue.engine.models.minicpmo.token2wav.hift import Hift
 from duologue.engine.models.minicpmo.token2wav.prompt import Prompt, PromptReader, made
 from duologue.engine.models.minicpmo.token2wav.vocoder import Vocoder, VocoderState
 from duologue.engine.models.minicpmo.voices import ReferenceOptions, Voices, require
+from duologue.engine.models.options import read_options
 from duologue.engine.models.stored import sourced
 from duologue.engine.runners.torch.runner import find_device
 from duologue.metrics import DROPS
@@ -195,10 +196,7 @@ def _prompts(options: CodecOptions, checkpoint: Checkpoint, voices: Voices) -> d
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> CodecStage[Stream]:
     """The codec of a MiniCPM-o 4.5 pipeline; its options are :class:`CodecOptions`."""
-    try:
-        wanted = CodecOptions.model_validate(sourced(options, pipeline))
-    except ValidationError as error:
-        raise ConfigError(f"options of the MiniCPM-o codec: {error}") from None
+    wanted = read_options(CodecOptions, sourced(options, pipeline), "MiniCPM-o codec")
     checkpoint = load(wanted)
     config = checkpoint.token2wav
     chunking = pipeline.chunking

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import ValidationError
-
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.models.duplex.talker import Talker
 from duologue.engine.models.minicpmo.checkpoint import CheckpointOptions, load
@@ -19,6 +17,7 @@ from duologue.engine.models.minicpmo.conditioning import TENSORS, TtsConditioner
 from duologue.engine.models.minicpmo.token2wav.config import FRAME_RATE
 from duologue.engine.models.minicpmo.voice import TtsSpeech, VoiceOptions
 from duologue.engine.models.minicpmo.weights import talker_weights
+from duologue.engine.models.options import read_options
 from duologue.engine.models.stored import sourced
 from duologue.engine.runners.opening import RunnerOptions, open_runner
 
@@ -31,10 +30,7 @@ class TalkerOptions(CheckpointOptions, RunnerOptions):
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Talker:
     """The talker of a MiniCPM-o 4.5 pipeline; its options are :class:`TalkerOptions`."""
-    try:
-        wanted = TalkerOptions.model_validate(sourced(options, pipeline))
-    except ValidationError as error:
-        raise ConfigError(f"options of the MiniCPM-o talker: {error}") from None
+    wanted = read_options(TalkerOptions, sourced(options, pipeline), "MiniCPM-o talker")
     if not pipeline.conditions_talker:
         raise ConfigError("the MiniCPM-o talker needs the thinker's hidden states, which an edge of connector 'socket' "
                           "does not carry: make it 'shm', or 'local' with both stages in one process")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 import torch
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.models.duplex.mind import Model
@@ -20,6 +20,7 @@ from duologue.engine.models.minicpmo.format import Format, SamplingOptions
 from duologue.engine.models.minicpmo.hearing.ear import Ear
 from duologue.engine.models.minicpmo.voices import ReferenceOptions, Voices, require
 from duologue.engine.models.minicpmo.weights import thinker_weights
+from duologue.engine.models.options import read_options
 from duologue.engine.models.stored import sourced
 from duologue.engine.runners.base import Embeddings
 from duologue.engine.runners.opening import RunnerOptions, open_runner
@@ -47,10 +48,7 @@ class ThinkerOptions(CheckpointOptions, RunnerOptions, SessionOptions, Reference
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
     """The thinker of a MiniCPM-o 4.5 pipeline; its options are :class:`ThinkerOptions`."""
-    try:
-        wanted = ThinkerOptions.model_validate(sourced(options, pipeline))
-    except ValidationError as error:
-        raise ConfigError(f"options of the MiniCPM-o thinker: {error}") from None
+    wanted = read_options(ThinkerOptions, sourced(options, pipeline), "MiniCPM-o thinker")
     checkpoint = load(wanted)
     config = checkpoint.config
     if pipeline.unit_ms != config.unit_ms:

@@ -211,5 +211,5 @@ def test_only_safetensors_are_read(folder: Path, content: bytes | None) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"checkpoint": "somewhere", "load_format": "random"}])
 def test_weights_come_from_one_place(options: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="either `checkpoint` or `load_format: random`"):
+    with pytest.raises(ValueError, match="or `load_format: random`, and not both"):
         CheckpointOptions(**options)

@@ -37,7 +37,7 @@ class TrainedDecoder:
     lead_samples = 0
     delay_samples = 0
     most_chunks = 8
-    """8 chunks of 400 ms are about 60 ms of work."""
+    """8 chunks of 400 ms are about 40 ms of work."""
 
     def __init__(self, codes: CodeDecoder, vocoder: Decoder[VocoderState], pitch: float = 1.0) -> None:
         """``vocoder`` makes samples of frames of vectors; f0 is multiplied by ``pitch``."""

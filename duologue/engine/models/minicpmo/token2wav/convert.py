@@ -23,6 +23,7 @@ from duologue.engine.models.minicpmo.token2wav import released_yaml
 from duologue.engine.models.minicpmo.token2wav.config import Token2wavConfig
 from duologue.engine.models.minicpmo.token2wav.layout import FILES, file_tensors
 from duologue.engine.models.minicpmo.token2wav.prompt import ONNX_FILES
+from duologue.strict import faults
 
 _FACTORS = ((".parametrizations.weight.original0", ".parametrizations.weight.original1"), (".weight_g", ".weight_v"))
 """How the length and the direction of a weight are named, by torch's newer and older way."""
@@ -97,8 +98,7 @@ def _config(assets: Path) -> Token2wavConfig:
                                     "inference_cfg_rate": solver["inference_cfg_rate"]},
             "hift": hift | {"f0_channels": predictor["cond_channels"]}})
     except ValidationError as error:
-        faults = "; ".join(f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors())
-        raise ConfigError(f"{flow_file}, {hift_file}: {faults}") from None
+        raise ConfigError(f"{flow_file}, {hift_file}: {faults(error)}") from None
 
 
 def _weights(file: Path, shapes: dict[str, tuple[int, ...]]) -> dict[str, torch.Tensor]:
