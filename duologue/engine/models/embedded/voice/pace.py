@@ -1,37 +1,34 @@
-"""Speaks faster or slower than the talker would: its sounds are left sooner, or those that can last are held.
+"""Speaks faster or slower than the talker: sounds that last are shortened or held, bursts stay as they are.
 
-The network goes on from each frame as it always does, so a sound that is held is one it might have held itself.
+A frame says how its 40 ms sound, so a sound lasts as long as its frames are repeated; a sound of one frame is never
+left out. What a word cannot take is made up for by those after it.
 """
 
 from __future__ import annotations
 
-_DUE = 0.5
-"""Frames owed or ahead from which something is done about it."""
-_MOST = 3.0
-"""Frames owed or ahead that are remembered: bursts in a row are not paid for by one long vowel."""
+from collections.abc import Sequence
+
+_MOST = 3
+"""Times a frame is said at most."""
+_DEBT = 2.0
+"""Frames made up for at most."""
 
 
 class Pace:
-    """One reply's pace; ``rate`` 2.0 is twice as fast."""
+    """One reply's pace."""
 
     def __init__(self) -> None:
-        self.rate = 1.0
         self._owed = 0.0
 
-    def holds(self) -> bool:
-        """Whether to say the sound for one frame more, where the talker would go on and the sound can last."""
-        if self._owed < _DUE:
-            return False
-        self._owed -= 1
-        return True
+    def frames(self, lasting: Sequence[bool], kept: Sequence[bool], rate: float) -> list[int]:
+        """Which frames to say, some of them more than once.
 
-    def hurries(self) -> bool:
-        """Whether to go on, where the talker would say the sound for one frame more."""
-        if self._owed > -_DUE:
-            return False
-        self._owed += 1
-        return True
-
-    def said(self) -> None:
-        """Count a frame of the talker's own."""
-        self._owed = min(max(self._owed + 1 / self.rate - 1, -_MOST), _MOST)
+        ``lasting`` says which may be repeated, ``kept`` which may not be left out. ``rate`` 2.0 is twice as fast.
+        """
+        chosen: list[int] = []
+        for i, (long, must) in enumerate(zip(lasting, kept, strict=True)):
+            self._owed = min(max(self._owed, -_DEBT), _DEBT) + 1 / rate
+            count = min(max(round(self._owed), 1 if must else 0), _MOST if long else 1)
+            self._owed -= count
+            chosen += [i] * count
+        return chosen

@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duologue.engine.models.embedded.voice.network import Position
-from duologue.engine.models.embedded.voice.pace import Pace
-from duologue.engine.models.embedded.voice.symbols import SYMBOLS, is_vowel
 
 MAX_ADVANCE = 3
 """Phones the pointer passes in one frame at most: a phone shorter than 40 ms may be skipped."""
@@ -17,7 +15,6 @@ END = MAX_ADVANCE + 1
 """The move behind the word."""
 MAX_HELD = 23
 """Frames a phone is held after its first; so a word always ends."""
-_VOWELS = frozenset(i for i, symbol in enumerate(SYMBOLS) if is_vowel(symbol))
 
 
 class Pointer:
@@ -40,37 +37,23 @@ class Pointer:
         """Whether the word's sound is over and its pause lasts."""
         return self.place == len(self._symbols) - 1
 
-    def move(self, logits: NDArray[np.float32], pace: Pace) -> bool:
-        """Move as is likeliest among what is allowed, or as ``pace`` asks; False at the end of the word.
+    def move(self, logits: NDArray[np.float32]) -> bool:
+        """Move as is likeliest among what is allowed; False at the end of the word.
 
         A word has one frame at least and ends at its last phone or behind it; a phone is held ``MAX_HELD`` frames
         more than one at most.
         """
-        move = self._likeliest(logits, stay=True)
-        if move and self._begun and self._lasts and pace.holds():
-            move = 0
-        else:
-            if not move and self._begun and pace.hurries():
-                move = self._likeliest(logits, stay=False)
-            if move == END:
-                return False
-            pace.said()
+        allowed = np.full(END + 1, -np.inf, np.float32)
+        left = len(self._symbols) - 1 - self.place
+        allowed[:min(MAX_ADVANCE, left) + 1] = 0
+        if self._held == MAX_HELD:
+            allowed[0] = -np.inf
+        if self._begun and left <= 1:
+            allowed[END] = 0
+        move = int((logits + allowed).argmax())
+        if move == END:
+            return False
         self.place += move
         self._held = 0 if move else self._held + 1
         self._begun = True
         return True
-
-    @property
-    def _lasts(self) -> bool:
-        """Whether the sound can be held: a vowel, a pause, or one that is being held."""
-        return self._held < MAX_HELD and (self._held > 0 or self.pausing or self._symbols[self.place] in _VOWELS)
-
-    def _likeliest(self, logits: NDArray[np.float32], *, stay: bool) -> int:
-        allowed = np.full(END + 1, -np.inf, np.float32)
-        left = len(self._symbols) - 1 - self.place
-        allowed[:min(MAX_ADVANCE, left) + 1] = 0
-        if not stay or self._held == MAX_HELD:
-            allowed[0] = -np.inf
-        if self._begun and left <= 1:
-            allowed[END] = 0
-        return int((logits + allowed).argmax())

@@ -13,11 +13,13 @@ from duologue.engine.models.embedded.voice import weights
 from duologue.engine.models.embedded.voice.network import Network
 from duologue.engine.models.embedded.voice.pace import Pace
 from duologue.engine.models.embedded.voice.pronouncer import Pronouncer
-from duologue.engine.models.embedded.voice.sentences import Sentences
-from duologue.engine.models.embedded.voice.symbols import EOS, ID
-from duologue.engine.models.embedded.voice.utterance import CODEBOOKS, Utterance
+from duologue.engine.models.embedded.voice.sentences import Sentences, SpokenWord
+from duologue.engine.models.embedded.voice.symbols import EOS, ID, SYMBOLS, is_vowel
+from duologue.engine.models.embedded.voice.utterance import CODEBOOKS, Said, Utterance
 from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES
 from duologue.engine.models.filing import Filing
+
+_VOWELS = frozenset(i for i, symbol in enumerate(SYMBOLS) if is_vowel(symbol))
 
 
 class _Reply:
@@ -51,21 +53,28 @@ class _Reply:
         codes, spans = np.empty((0, CODEBOOKS), np.int32), list[TextSpan]()
         if self._sentences.ready:
             word, after = self._sentences.next()
-            self._pace.rate = self._reading.rate
-            utterance = self._utterance or Utterance(self._network, self._pace)
+            utterance = self._utterance or Utterance(self._network)
             said = utterance.say(word.symbols, after.symbols if after else (ID[EOS],))
             self._utterance = utterance if after else None
-            codes = said.codes
+            chosen = self._paced(word, said)
+            codes = said.codes[chosen]
             if word.begins:
                 self._began = self._frames
             if word.ends:
-                sounding = sum(place < len(word.symbols) - 1 for place in said.places)
+                sounding = sum(said.places[i] < len(word.symbols) - 1 for i in chosen)
                 spans.append(TextSpan(word.written.start, word.written.end, self._began * FRAME_SAMPLES,
                                       (self._frames + max(sounding, 1)) * FRAME_SAMPLES))
             self._frames += len(codes)
         fence = Fence(self.fence.session, self.fence.epoch, self.fence.turn, self._seq)
         self._seq += 1
         return CodecFrames(fence, codes, tuple(spans), self._sentences.done)
+
+    def _paced(self, word: SpokenWord, said: Said) -> list[int]:
+        held = [now == before for now, before in zip(said.places, (-1, *said.places), strict=False)]
+        pause = len(word.symbols) - 1
+        lasting = [again or place == pause or word.symbols[place] in _VOWELS
+                   for again, place in zip(held, said.places, strict=True)]
+        return self._pace.frames(lasting, [not again for again in held], self._reading.rate)
 
 
 class TrainedTalker:

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS, Network
-from duologue.engine.models.embedded.voice.pace import Pace
 from duologue.engine.models.embedded.voice.pointer import Pointer
 from duologue.engine.models.embedded.voice.symbols import BOS, ID, WORD, WORD_END
 
@@ -31,9 +30,8 @@ class Said:
 class Utterance:
     """A sentence begins a new stream: what was said before it does not count, and positions stay small."""
 
-    def __init__(self, network: Network, pace: Pace) -> None:
+    def __init__(self, network: Network) -> None:
         self._network = network
-        self._pace = pace
         self._stream = network.open()
         self._unread = [ID[BOS]]
         self._begun = False
@@ -52,7 +50,7 @@ class Utterance:
         self._unread = [ID[WORD_END]]
         frames: list[list[int]] = []
         places: list[int] = []
-        while pointer.move(network.moves(state), self._pace):
+        while pointer.move(network.moves(state)):
             digits = network.digits(state, pointer.position)
             state = network.read_frame(stream, digits, pointer.position)
             frames.append(digits)

@@ -11,7 +11,6 @@ from duologue.engine.models.embedded.voice import weights
 from duologue.engine.models.embedded.voice.decoder import CodeDecoder
 from duologue.engine.models.embedded.voice.letters import Reader
 from duologue.engine.models.embedded.voice.network import DIGITS, Network, Position
-from duologue.engine.models.embedded.voice.pace import Pace
 from duologue.engine.models.embedded.voice.symbols import BOS, BOUNDARY, EOS, ID, SYMBOLS, WORD, WORD_END
 from duologue.engine.models.embedded.voice.utterance import CODES, Utterance, to_codes, to_digits
 from tests.engine.models.embedded.trained.conftest import Modules
@@ -34,7 +33,7 @@ def words(count: int) -> list[list[int]]:
 def test_the_talker_says_what_the_trained_module_thinks_likeliest(network: Network, modules: Modules) -> None:
     text = words(4)
     after = [*text[1:], [ID[EOS]]]
-    utterance = Utterance(network, Pace())
+    utterance = Utterance(network)
     said = [utterance.say(word, behind) for word, behind in zip(text, after, strict=True)]
     symbols, digits, pointers = [ID[BOS], *text[0]], list[list[int]](), list[tuple[int, int, int]]()
     digits += [[0] * DIGITS] * len(symbols)

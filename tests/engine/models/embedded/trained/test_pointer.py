@@ -7,9 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from duologue.engine.models.embedded.voice.pace import Pace
 from duologue.engine.models.embedded.voice.pointer import END, MAX_ADVANCE, MAX_HELD, Pointer
-from duologue.engine.models.embedded.voice.symbols import ID
 
 LOGITS = arrays.arrays(np.float32, (400, END + 1), elements=st.floats(-10, 10, width=32))
 
@@ -21,7 +19,7 @@ def test_a_word_is_said_forward_at_most_three_phones_a_frame_and_ends_in_time(
     pointer = Pointer(symbols, 61)
     places, frames = [0], 0
     for row in logits:
-        if not pointer.move(row, Pace()):
+        if not pointer.move(row):
             break
         frames += 1
         places.append(pointer.place)
@@ -39,40 +37,11 @@ def test_a_word_is_said_forward_at_most_three_phones_a_frame_and_ends_in_time(
     assert frames <= len(symbols) * (MAX_HELD + 1)
 
 
-@given(st.floats(0.5, 2.0))
-def test_a_word_is_said_as_much_faster_or_slower_as_is_asked_for(rate: float) -> None:
-    own = [10, 10, 10, 10, 10, 10, 4]
-    pace, frames = Pace(), 0
-    pace.rate = rate
-    for _ in range(20):
-        pointer = Pointer(own, 12)
-        while True:
-            # Four frames a sound, of the talker's own.
-            logits = np.full(END + 1, -9, np.float32)
-            logits[END if pointer.place == len(own) - 2 else 1] = 9 if pointer.position.held >= 3 else -8
-            logits[0] = 0
-            if not pointer.move(logits, pace):
-                break
-            frames += 1
-    assert abs(frames - 20 * 6 * 4 / rate) < 0.2 * frames
-
-
-def test_a_burst_is_not_held_however_slow_the_speech() -> None:
-    pace, burst = Pace(), ID["t"]
-    pace.rate = 0.5
-    pointer, places = Pointer([ID["aa1"], burst, ID["aa1"], 4], 12), []
-    on = np.array([0, 1, 0, 0, -9], np.float32)
-    while pointer.move(on if not pointer.pausing else np.array([0, 0, 0, 0, 1], np.float32), pace):
-        places.append(pointer.place)
-    assert places.count(1) == 1
-    assert places.count(2) > 1
-
-
 def test_a_word_in_which_the_network_would_stay_forever_is_said_phone_by_phone() -> None:
     pointer = Pointer([10, 11, 4], 12)
     stay = np.array([9, 0, 0, 0, -9], np.float32)
     held = []
-    while pointer.move(stay, Pace()):
+    while pointer.move(stay):
         held.append((pointer.place, pointer.position.held))
     assert [place for place, _ in held] == [0] * MAX_HELD + [1] * (MAX_HELD + 1) + [2] * (MAX_HELD + 1)
 
@@ -80,8 +49,8 @@ def test_a_word_in_which_the_network_would_stay_forever_is_said_phone_by_phone()
 def test_a_word_does_not_end_before_it_began_nor_before_its_last_phone() -> None:
     end = np.array([1, 0, 0, 0, 9], np.float32)
     pointer = Pointer([10, 4], 12)
-    assert pointer.move(end, Pace())
-    assert not pointer.move(end, Pace())
+    assert pointer.move(end)
+    assert not pointer.move(end)
     longer = Pointer([10, 11, 12, 4], 12)
-    assert all(longer.move(end, Pace()) for _ in range(3))
+    assert all(longer.move(end) for _ in range(3))
     assert longer.place == 0
