@@ -11,11 +11,11 @@ from duologue.engine.messages import CodecFrames, Fence, ReplyText, StageInput, 
 from duologue.engine.models.embedded.reading import Reading
 from duologue.engine.models.embedded.voice import weights
 from duologue.engine.models.embedded.voice.network import Network
-from duologue.engine.models.embedded.voice.pace import Pace
+from duologue.engine.models.embedded.voice.pace import Pace, between
 from duologue.engine.models.embedded.voice.pronouncer import Pronouncer
 from duologue.engine.models.embedded.voice.sentences import Sentences, SpokenWord
 from duologue.engine.models.embedded.voice.symbols import EOS, ID, SYMBOLS, is_vowel
-from duologue.engine.models.embedded.voice.utterance import CODEBOOKS, Said, Utterance
+from duologue.engine.models.embedded.voice.utterance import CODEBOOKS, Said, Utterance, to_codes, to_digits
 from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES
 from duologue.engine.models.filing import Filing
 
@@ -56,12 +56,12 @@ class _Reply:
             utterance = self._utterance or Utterance(self._network)
             said = utterance.say(word.symbols, after.symbols if after else (ID[EOS],))
             self._utterance = utterance if after else None
-            chosen = self._paced(word, said)
-            codes = said.codes[chosen]
+            places = self._paced(word, said)
+            codes = to_codes(between(to_digits(said.codes), places))
             if word.begins:
                 self._began = self._frames
             if word.ends:
-                sounding = sum(said.places[i] < len(word.symbols) - 1 for i in chosen)
+                sounding = sum(said.places[int(place)] < len(word.symbols) - 1 for place in places)
                 spans.append(TextSpan(word.written.start, word.written.end, self._began * FRAME_SAMPLES,
                                       (self._frames + max(sounding, 1)) * FRAME_SAMPLES))
             self._frames += len(codes)
@@ -69,12 +69,12 @@ class _Reply:
         self._seq += 1
         return CodecFrames(fence, codes, tuple(spans), self._sentences.done)
 
-    def _paced(self, word: SpokenWord, said: Said) -> list[int]:
+    def _paced(self, word: SpokenWord, said: Said) -> list[float]:
         held = [now == before for now, before in zip(said.places, (-1, *said.places), strict=False)]
         pause = len(word.symbols) - 1
         lasting = [again or place == pause or word.symbols[place] in _VOWELS
                    for again, place in zip(held, said.places, strict=True)]
-        return self._pace.frames(lasting, [not again for again in held], self._reading.rate)
+        return self._pace.places(lasting, [not again for again in held], self._reading.rate)
 
 
 class TrainedTalker:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +59,7 @@ class Utterance:
         return Said(to_codes(np.array(frames)), tuple(places))
 
 
-def to_codes(digits: NDArray[np.int64]) -> NDArray[np.int32]:
+def to_codes(digits: NDArray[np.integer[Any]]) -> NDArray[np.int32]:
     """Codes (n, CODEBOOKS) of digits (n, DIGITS)."""
     codes: NDArray[np.int32] = (digits.reshape(len(digits), CODEBOOKS, -1) @ _PLACES).astype(np.int32)
     return codes

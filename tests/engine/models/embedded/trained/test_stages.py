@@ -107,14 +107,14 @@ def test_sessions_take_turns_and_a_held_one_waits(loaded: TrainedTalker) -> None
         assert np.array_equal(codes_of(spoken), codes_of(alone[1:]))
 
 
-def test_a_slower_reply_is_longer_and_a_faster_one_shorter_and_no_sound_is_left_out(loaded: TrainedTalker) -> None:
+def test_a_slower_reply_is_longer_and_has_every_frame_and_a_faster_one_is_shorter(loaded: TrainedTalker) -> None:
     def spoken(rate: float) -> np.ndarray[tuple[int, ...], np.dtype[np.int32]]:
         return codes_of(frames_of(loaded, opened("a"), delta(TEXT, last=True, rate=rate)))
 
     own, slow, fast = spoken(1.0), spoken(0.75), spoken(1.33)
     assert len(slow) > 1.1 * len(own)
     assert len(fast) < 0.95 * len(own)
-    assert {tuple(row) for row in slow.tolist()} == {tuple(row) for row in own.tolist()}
+    assert {tuple(row) for row in own.tolist()} <= {tuple(row) for row in slow.tolist()}
 
 
 @settings(deadline=None, max_examples=15)
