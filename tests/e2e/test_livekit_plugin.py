@@ -13,7 +13,7 @@ from tests.harness.answers import number_in
 from tests.harness.livekit import livekit_server, room_call
 from tests.harness.livekit_agent import agent_in
 from tests.harness.microphone import Microphone
-from tests.harness.recogniser import counted, number_words
+from tests.harness.recogniser import counted_up, number_words
 from tests.harness.server import running_server
 from tests.harness.severed import Address, Line, tcp_relay
 from tests.harness.sound import RATE
@@ -38,7 +38,7 @@ async def test_an_agent_calls_its_tool_and_is_interrupted_at_what_was_heard(tmp_
         await caller.until(lambda recording: recording.agent.size > asked.end + 4 * RATE, "some of a count")
         stop = await caller.say("stop")
         recording = await caller.until_answered(stop.end + RATE // 2)
-        played = [number for number, _ in counted(recording.agent[asked.end:stop.start + 2 * RATE])]
+        played = counted_up(recording.agent[asked.end:stop.start + 2 * RATE])
         cut, = (line["text"] for line in app.said("assistant") if line["interrupted"])
         known = number_words(cut.lower().replace(",", " ").split())
         assert known == list(range(1, len(known) + 1))

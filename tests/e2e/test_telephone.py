@@ -18,7 +18,7 @@ from tests.e2e.interrupted_count import check, spoken
 from tests.harness.answers import number_in
 from tests.harness.baresip import Account, CodecName, baresip
 from tests.harness.microphone import Microphone
-from tests.harness.recogniser import counted
+from tests.harness.recogniser import counted_up
 from tests.harness.recording import Recording
 from tests.harness.server import free_port, running_server
 from tests.harness.sound import RATE, first_sound
@@ -67,9 +67,8 @@ async def test_an_agent_interrupted_over_pcmu_knows_what_was_heard(tmp_path: Pat
     microphone = Microphone().pause(7).say("count to twenty").pause(6).say("what was the last number you said")
     recording = await talk(tmp_path, "PCMU/8000/1", microphone)
     count, question = recording.said(microphone)
-    played = [number for number, _ in counted(recording.agent[count.end:question.end])]
+    played = counted_up(recording.agent[count.end:question.end])
     assert len(played) >= 2
-    assert played == sorted(played)
     assert played[-1] < 20
     recalled = number_in(recording.agent[question.end:])
     assert recalled is not None

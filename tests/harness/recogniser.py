@@ -75,6 +75,16 @@ def counted(sound: Sound, rate: int = RATE) -> list[tuple[int, Heard]]:
     return numbers
 
 
+def counted_up(sound: Sound, rate: int = RATE) -> list[int]:
+    """The numbers of a count, as far as they go up: half of a cut word, or an "okay" after it, may sound like one."""
+    numbers: list[int] = []
+    for number, _ in counted(sound, rate):
+        if numbers and number <= numbers[-1]:
+            break
+        numbers.append(number)
+    return numbers
+
+
 def number_words(words: Iterable[str]) -> list[int]:
     """Numbers 0 to 100 named in a text's words; everything else is passed over."""
     found: list[int] = []

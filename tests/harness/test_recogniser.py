@@ -5,7 +5,7 @@ import pytest
 
 from tests.harness.answers import number_in
 from tests.harness.microphone import speak
-from tests.harness.recogniser import counted, number_words, text
+from tests.harness.recogniser import counted, counted_up, number_words, text
 from tests.harness.sound import RATE
 
 pytestmark = pytest.mark.component
@@ -22,6 +22,12 @@ def test_counting_is_heard_in_order_and_a_count_cut_short_ends_with_the_last_num
     cut = counted(whole[: fifth.end])
     assert [number for number, _ in cut] == [1, 2, 3, 4, 5]
     assert abs(cut[-1][1].end - fifth.end) < RATE // 5
+
+
+def test_what_sounds_like_a_number_after_a_count_is_none_of_it() -> None:
+    quiet = np.zeros(RATE // 2, np.float32)
+    sound = np.concatenate([speak("one, two, three, four.", "rms"), quiet, speak("two", "rms"), quiet])
+    assert counted_up(sound) == [1, 2, 3, 4]
 
 
 def test_two_words_said_in_one_breath_are_one_number() -> None:
