@@ -27,7 +27,7 @@ KERNEL = 3
 """Of the decoder's convolutions: it looks back 2 frames a block."""
 FEATURES = 2 + CEPSTRA + BANDS
 """Log f0, filled in where there is none; whether there is one; cepstra; strengths."""
-CPU_MINUTES = 14.0
+CPU_MINUTES = 14.5
 ENCODER_SHARE = 0.65
 """Of the time, after which the encoder rests: codes stay as they are then, so a talker can be trained on them."""
 VALIDATION = 60

@@ -22,7 +22,7 @@ from training.voice import lexicon, texts
 from training.voice.codec import Block
 from training.voice.edits import distance
 
-CPU_MINUTES = 4.0
+CPU_MINUTES = 9.0
 WIDTH, BLOCKS, KERNEL = 128, 4, 5
 _BATCH = 256
 _LEARNING_RATE = 3e-3
