@@ -246,7 +246,7 @@ def test_frames_of_no_such_codec_are_refused_in_receive_so_that_only_their_sessi
 
 @pytest.mark.parametrize(("options", "config", "says"), [
     ({"beta": 1}, {}, "beta"),
-    ({"checkpoint": "somewhere"}, {}, "either `checkpoint` or `load_format: random`"),
+    ({"checkpoint": "somewhere"}, {}, "or `load_format: random`, and not both"),
     ({}, {"output_rate": 48_000}, "set output_rate to 24000"),
     ({}, {"chunking": ChunkingConfig(codec_left_context_frames=8)}, "codec_left_context_frames to 9"),
     ({"device": "cuda"}, {}, "set device to cpu"),

@@ -343,7 +343,7 @@ def pipeline(connector: str = "shm", **more: Any) -> PipelineConfig:
     ({"load_format": "random", "voice": {"temperature": -1}}, "local", "voice.temperature"),
     ({"load_format": "random", "torch": {"max_length": 128}}, "shm", "raise its runner's max_length"),
     ({"load_format": "random", "vllm": {"device": -1}}, "shm", "vllm.device"),
-    ({}, "shm", "either `checkpoint` or `load_format: random`"),
+    ({}, "shm", "or `load_format: random`, and not both"),
 ])
 def test_a_config_that_cannot_work_is_refused(options: dict[str, Any], connector: str, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
@@ -353,7 +353,7 @@ def test_a_config_that_cannot_work_is_refused(options: dict[str, Any], connector
 def test_the_pipelines_checkpoint_is_read_where_the_options_name_none(tmp_path: Any) -> None:
     random.write(tmp_path, "tiny", seed=4)
     stored = talker.create({"voice": {"temperature": 0}}, pipeline(model=tmp_path))
-    made = talker.create({"load_format": "random", "seed": 4, "voice": {"temperature": 0}}, pipeline(model=tmp_path))
+    made = talker.create({"load_format": "random", "seed": 4, "voice": {"temperature": 0}}, pipeline())
     heard = []
     for stage in (stored, made):
         stage.receive(Open("a", epoch=0, next_turn=0, next_unit=0))
