@@ -19,7 +19,7 @@ from torch.nn.functional import gelu, pad
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from duologue.engine.models.embedded.voice_format import BANDS, CEPSTRA, FRAME_VECTORS
-from training.voice import corpus
+from training.voice import checkpoint, corpus
 
 WIDTH = 256
 ENCODER_BLOCKS, DECODER_BLOCKS = 3, 4
@@ -144,16 +144,12 @@ def train(folder: Path, minutes: float) -> None:
     torch.set_num_threads(1)
     spoken = [torch.from_numpy(features(said.vectors)) for said in corpus.read(folder)]
     validation, data = spoken[:VALIDATION], torch.cat(spoken[VALIDATION:])
-    codec, chosen = Codec(), np.random.default_rng(0)
+    codec = Codec()
     codec.mean.copy_(data[:200_000].mean(0))
     optimizer = torch.optim.AdamW(codec.parameters(), _LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
-    file, step, spent = folder / "codec.pt", 0, 0.0
-    if file.exists():
-        saved = torch.load(file, weights_only=True)
-        codec.load_state_dict(saved["codec"])
-        optimizer.load_state_dict(saved["optimizer"])
-        step, spent = saved["step"], saved["cpu_s"]
-        chosen = np.random.default_rng(step)
+    file = folder / "codec.pt"
+    step, spent = checkpoint.resume(file, "codec", codec, optimizer)
+    chosen = np.random.default_rng(step)
     began, saved_at, limit = time.process_time() - spent, time.monotonic(), minutes * 60
     while (spent := time.process_time() - began) < limit:
         for group in optimizer.param_groups:
@@ -170,17 +166,11 @@ def train(folder: Path, minutes: float) -> None:
         step += 1
         if time.monotonic() - saved_at > _CHECKPOINT_S:
             saved_at = time.monotonic()
-            _save(file, codec, optimizer, step, spent)
+            checkpoint.save(file, "codec", codec, optimizer, step, spent)
             print(f"{spent / 60:.1f} CPU min, step {step}, loss {error.item():.3f}: {validate(codec, validation)}",
                   flush=True)
-    _save(file, codec, optimizer, step, spent)
+    checkpoint.save(file, "codec", codec, optimizer, step, spent)
     print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(codec, validation)}", flush=True)
-
-
-def _save(file: Path, codec: Codec, optimizer: torch.optim.Optimizer, step: int, spent: float) -> None:
-    part = file.with_suffix(".part")
-    torch.save({"codec": codec.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "cpu_s": spent}, part)
-    part.replace(file)
 
 
 def main() -> None:

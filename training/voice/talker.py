@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
-from training.voice import corpus, sequence
+from training.voice import checkpoint, corpus, sequence
 from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
 from training.voice.sequence import NOTHING
@@ -98,12 +98,8 @@ def train(folder: Path, minutes: float) -> None:
     validation, items = items[:VALIDATION], items[VALIDATION:]
     talker = Talker()
     optimizer = torch.optim.AdamW(talker.parameters(), _LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.05)
-    file, step, spent = folder / "talker.pt", 0, 0.0
-    if file.exists():
-        saved = torch.load(file, weights_only=True)
-        talker.load_state_dict(saved["talker"])
-        optimizer.load_state_dict(saved["optimizer"])
-        step, spent = saved["step"], saved["cpu_s"]
+    file = folder / "talker.pt"
+    step, spent = checkpoint.resume(file, "talker", talker, optimizer)
     print(f"{sum(map(len, items)) / len(items):.0f} rows an utterance, "
           f"{sum(p.numel() for p in talker.parameters()) / 1e6:.2f} M parameters", flush=True)
     began, saved_at, limit = time.process_time() - spent, time.monotonic(), minutes * 60
@@ -120,10 +116,10 @@ def train(folder: Path, minutes: float) -> None:
         step += 1
         if time.monotonic() - saved_at > _CHECKPOINT_S:
             saved_at = time.monotonic()
-            _save(file, talker, optimizer, step, spent)
+            checkpoint.save(file, "talker", talker, optimizer, step, spent)
             print(f"{spent / 60:.1f} CPU min, step {step}, codes {codes.item():.2f}, moves {moves.item():.4f}: "
                   f"{validate(talker, validation)}", flush=True)
-    _save(file, talker, optimizer, step, spent)
+    checkpoint.save(file, "talker", talker, optimizer, step, spent)
     print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(talker, validation)}", flush=True)
 
 
@@ -133,13 +129,6 @@ def validate(talker: Talker, items: Sequence[Item]) -> str:
     found = [losses(talker, items[first:first + 10], disturbed=False) for first in range(0, len(items), 10)]
     return (f"codes {np.mean([float(codes) for codes, _ in found]):.3f}, "
             f"moves {np.mean([float(moves) for _, moves in found]):.4f}")
-
-
-def _save(file: Path, talker: Talker, optimizer: torch.optim.Optimizer, step: int, spent: float) -> None:
-    part = file.with_suffix(".part")
-    torch.save({"talker": talker.state_dict(), "optimizer": optimizer.state_dict(), "step": step, "cpu_s": spent},
-               part)
-    part.replace(file)
 
 
 def main() -> None:
