@@ -1,7 +1,7 @@
 """Measure the voice in the package against its source: ``python -m training.voice.evaluate``.
 
-* words that pocketsphinx, which has no part in the voice, hears wrong of 200 sentences held out, said by either voice
-  from the same text through the same vocoder;
+* words that pocketsphinx, which has no part in the voice, hears wrong of 200 plain sentences and of others, said by
+  either voice from the same text through the same vocoder; the ratio of the two with its 90 % interval;
 * in 1000 sentences, by the pointer's own trace: sounds left out or held to their bound, and words much longer or
   shorter than the source's;
 * CPU seconds a second of speech, on one core.
@@ -12,116 +12,87 @@ from __future__ import annotations
 import argparse
 import re
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 from pocketsphinx import Decoder as Recogniser
 
-from duologue.engine.messages import Fence, Pcm
-from duologue.engine.models.codec_stage import Chunk
-from duologue.engine.models.embedded.codec import VocoderDecoder
-from duologue.engine.models.embedded.speakable import Scanner
-from duologue.engine.models.embedded.voice import weights
-from duologue.engine.models.embedded.voice.codec import TrainedDecoder
-from duologue.engine.models.embedded.voice.decoder import CodeDecoder
-from duologue.engine.models.embedded.voice.network import Network
+from duologue.engine.messages import Pcm
 from duologue.engine.models.embedded.voice.pointer import MAX_HELD
-from duologue.engine.models.embedded.voice.pronouncer import Pronouncer
-from duologue.engine.models.embedded.voice.sentences import Sentences, SpokenWord
-from duologue.engine.models.embedded.voice.symbols import EOS, ID
-from duologue.engine.models.embedded.voice.utterance import Said, Utterance
-from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, FRAME_WIDTH, SAMPLE_RATE
+from duologue.engine.models.embedded.voice.utterance import Said
+from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, SAMPLE_RATE
 from training.voice import texts
+from training.voice.bootstrap import ratio_interval
 from training.voice.corpus import Speaker
 from training.voice.edits import distance
+from training.voice.voices import VOICES, Trained
 
 TRACED = 1000
 _FRAME_S = FRAME_SAMPLES / SAMPLE_RATE
 _SILENCE = np.random.default_rng(0).normal(0, 10, SAMPLE_RATE // 4).astype(np.int16)
 """A quarter of a second of faint noise around what is to be recognised."""
-_FENCE = Fence("evaluate", 0, 0, 0)
-
-
-class Trained:
-    """The voice in the package."""
-
-    def __init__(self) -> None:
-        folder = weights.FOLDER
-        self._network = Network(weights.load(folder, "talker"))
-        self._pronouncer = Pronouncer(folder)
-        self._decoder = TrainedDecoder(CodeDecoder(weights.load(folder, "codec")), VocoderDecoder())
-
-    def words(self, text: str) -> Iterator[tuple[SpokenWord, Said]]:
-        """Each word of ``text`` with its frames."""
-        scanner, sentences = Scanner(), Sentences(self._pronouncer)
-        sentences.push([*scanner.push(text), *scanner.finish()])
-        sentences.finish()
-        utterance = Utterance(self._network)
-        while sentences.ready:
-            word, after = sentences.next()
-            yield word, utterance.say(word.symbols, after.symbols if after else (ID[EOS],))
-            if after is None:
-                utterance = Utterance(self._network)
-
-    def sound(self, said: Sequence[Said]) -> Pcm:
-        """The samples of words' frames."""
-        codes = np.concatenate([word.codes for word in said])
-        return self._decoder.decode([Chunk(codes, 0, self._decoder.begin(_FENCE, ""), last=True)])[0]
 
 
 @dataclass(slots=True)
 class Words:
-    """Word errors of some sentences."""
+    """Word errors, sentence by sentence."""
 
-    errors: int = 0
+    errors: list[int] = field(default_factory=list)
     count: int = 0
 
-    def add(self, heard: str, text: str) -> None:
-        """Count a sentence."""
+    def add(self, heard: str, text: str) -> int:
+        """Count a sentence; returns its errors."""
         wanted = _plain(text)
-        self.errors += distance(_plain(heard), wanted)
+        self.errors.append(distance(_plain(heard), wanted))
         self.count += len(wanted)
+        return self.errors[-1]
 
     def __str__(self) -> str:
-        return f"{self.errors / self.count:.1%} of {self.count}"
+        return f"{sum(self.errors) / self.count:.1%} of {self.count}"
 
 
 def _plain(text: str) -> list[str]:
     return re.sub(r"[^a-z ]", " ", text.lower().replace("'", "")).split()
 
 
+def surrounded(sound: Pcm) -> bytes:
+    """``sound`` with faint noise before and after it, as a recogniser takes it."""
+    whole: Pcm = np.concatenate([_SILENCE, sound, _SILENCE])
+    return whole.tobytes()
+
+
 def recognised(recogniser: Recogniser, sound: Pcm) -> str:
     """What is heard in ``sound``."""
     recogniser.start_utt()
-    recogniser.process_raw(np.concatenate([_SILENCE, sound, _SILENCE]).tobytes(), full_utt=True)
+    recogniser.process_raw(surrounded(sound), full_utt=True)
     recogniser.end_utt()
     found = recogniser.hyp()
     return found.hypstr if found else ""
 
 
-def source_sound(speaker: Speaker, text: str) -> Pcm:
-    """The source voice through our vocoder."""
-    vocoder = VocoderDecoder()
-    frames = speaker.say(text).vectors.reshape(-1, FRAME_WIDTH)
-    return vocoder.decode([Chunk(frames, 0, vocoder.begin(_FENCE, ""), last=True)])[0]
+def hear(voices: Sequence[str], *, show: bool) -> None:
+    """Print the words heard wrong of each of ``voices``, and of two of them the ratio."""
+    results = {name: _heard(name, show=show) for name in voices}
+    for name, words in results.items():
+        print(f"{name}: " + "; ".join(f"{kind} {counted} words wrong" for kind, counted in words.items()), flush=True)
+    if {"source", "trained"} <= results.keys():
+        for kind, source in results["source"].items():
+            trained = results["trained"][kind]
+            low, high = ratio_interval(trained.errors, source.errors)
+            print(f"trained / source, {kind}: {sum(trained.errors)} / {sum(source.errors)} errors = "
+                  f"{sum(trained.errors) / max(sum(source.errors), 1):.2f} (90 % between {low:.2f} and {high:.2f})")
 
 
-def hear(voices: Sequence[str]) -> None:
-    """Print the words heard wrong of each of ``voices``: "source", "trained"."""
-    speaker, voice = Speaker(), Trained()
-    for name in voices:
-        recogniser, whole, parts = Recogniser(loglevel="FATAL"), Words(), list[str]()
-        for kind, sentences in texts.measured().items():
-            words = Words()
-            for text in sentences:
-                sound = (source_sound(speaker, text) if name == "source"
-                         else voice.sound([said for _, said in voice.words(text)]))
-                heard = recognised(recogniser, sound)
-                for counted in (words, whole):
-                    counted.add(heard, text)
-            parts.append(f"{kind} {words}")
-        print(f"{name}: {whole} words wrong ({', '.join(parts)})", flush=True)
+def _heard(name: str, *, show: bool) -> Mapping[str, Words]:
+    voice, recogniser, result = VOICES[name](), Recogniser(loglevel="FATAL"), dict[str, Words]()
+    for kind, sentences in texts.measured().items():
+        words = result[kind] = Words()
+        for text in sentences:
+            heard = recognised(recogniser, voice.say(text))
+            if words.add(heard, text) and show and kind == "unseen sentences":
+                print(f"  {name}: {text} -> {heard}")
+    return result
 
 
 def trace(sentences: Sequence[str]) -> None:
@@ -172,13 +143,14 @@ def cost(sentences: Sequence[str]) -> None:
 def main() -> None:
     """Measure as the command line says."""
     parser = argparse.ArgumentParser(prog="python -m training.voice.evaluate", description=__doc__)
-    parser.add_argument("--voices", nargs="*", default=["source", "trained"], help="whom to recognise")
+    parser.add_argument("--voices", nargs="*", default=list(VOICES), choices=VOICES, help="whom to recognise")
     parser.add_argument("--traced", type=int, default=TRACED, help="sentences to trace")
+    parser.add_argument("--show", action="store_true", help="print what was heard of plain sentences heard wrong")
     arguments = parser.parse_args()
     if arguments.traced:
         trace(texts.held_out(arguments.traced))
     cost(texts.held_out(20))
-    hear(arguments.voices)
+    hear(arguments.voices, show=arguments.show)
 
 
 if __name__ == "__main__":

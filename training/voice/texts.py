@@ -62,7 +62,9 @@ def held_out(count: int) -> list[str]:
 
 
 def measured() -> dict[str, list[str]]:
-    """200 sentences to recognise: of no kind that was learnt from, of what an assistant says, of random words."""
+    """Sentences to recognise, by kind: 200 of plain English, of no kind that was learnt from; what an assistant says,
+    with letters, figures and rare names; and random words, which no recogniser's language model can follow.
+    """
     chosen, rare = random.Random(3), words()[1]
     unseen: list[str] = _LISTS["unseen"]
     return {"unseen sentences": unseen, "an assistant's": [_framed(chosen, rare) for _ in range(90)],
