@@ -6,18 +6,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, TypeVar
 
-import torch
 from pydantic import BaseModel, Field, ValidationError, model_validator
 from safetensors import SafetensorError, safe_open
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.strict import Strict, faults
 
+if TYPE_CHECKING:
+    import torch
+
 _Config = TypeVar("_Config", bound=BaseModel)
 
-Tensors = Iterator[tuple[str, torch.Tensor]]
+Tensors: TypeAlias = "Iterator[tuple[str, torch.Tensor]]"
 """Names and tensors, read or made as they are asked for."""
 
 

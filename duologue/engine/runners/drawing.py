@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 
 from duologue.engine.runners.base import Sampling
+from duologue.engine.runners.rules import uniform
 
 _FEW = 64
 """Up to this ``top_k`` only so many logits are put in order: a vocabulary has 150,000, and putting all of them in
 order for a batch costs a GPU more than the layers of a small model."""
-
-
-def uniform(seed: int, place: int, stream: int = 0) -> float:
-    """Give the number in [0, 1) of token ``place`` of a segment with ``seed`` (Philox: by counter)."""
-    counter = place + (stream << 64)
-    return float(np.random.Generator(np.random.Philox(key=seed % 2**64, counter=counter)).random())
 
 
 def draw(logits: torch.Tensor, samplings: Sequence[Sampling], places: Sequence[int]) -> torch.Tensor:

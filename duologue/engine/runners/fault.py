@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from duologue.engine.runners.base import Segment, Tokens
-from duologue.engine.runners.sampling import check
+from duologue.engine.runners.rules import check
 
 
 def fault(segment: Segment, vocabulary: int, hidden_size: int, max_length: int) -> str | None:

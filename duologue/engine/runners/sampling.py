@@ -24,49 +24,17 @@ does not depend on how many there are.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 
 import torch
 
 from duologue.engine.runners.base import Sampling
-from duologue.engine.runners.drawing import draw, uniform
-
-_TRIAL = 1
-"""The stream of numbers by which ``tried`` is drawn; the other draw has 0."""
+from duologue.engine.runners.drawing import draw
+from duologue.engine.runners.rules import TRIAL, multiplied, penalties, swapped, uniform
 
 Cell = tuple[int, int]
 """A row and a token."""
-
-
-def check(sampling: Sampling, vocabulary: int) -> None:
-    """Raise ``ValueError`` with what is wrong when ``sampling`` cannot be followed over ids below ``vocabulary``."""
-    if sampling.max_tokens < 1:
-        raise ValueError(f"max_tokens is {sampling.max_tokens}, must be at least 1")
-    if not sampling.temperature >= 0 or not 0 < sampling.top_p <= 1 or sampling.top_k < 0:
-        raise ValueError("temperature and top_k must be at least 0, top_p above 0 and at most 1")
-    if not sampling.repetition_penalty > 0 or sampling.repetition_window < 0:
-        raise ValueError("repetition_penalty must be above 0, repetition_window at least 0")
-    if not all(factor > 0 for _, factor in sampling.damp):
-        raise ValueError("the factors of damp must be above 0")
-    if sampling.at_once is not None and sampling.at_once[1] < 1:
-        raise ValueError(f"at_once is among the {sampling.at_once[1]} largest, must be at least 1")
-    swap = sampling.swap
-    tried = () if sampling.tried is None else (sampling.tried,)
-    named = {"stop": sampling.stop, "recent": sampling.recent, "forbidden": sampling.forbidden,
-             "first": sampling.first, "bias": [id for id, _ in sampling.bias], "damp": [id for id, _ in sampling.damp],
-             "tried": tried, "at_once": [] if sampling.at_once is None else sampling.at_once[:1],
-             "swap": [] if swap is None else [swap.chosen, swap.into, swap.but_after],
-             "at_budget": [] if sampling.at_budget is None else [sampling.at_budget]}
-    for name, ids in named.items():
-        for id in ids:
-            if not 0 <= id < vocabulary:
-                raise ValueError(f"{name} names token {id}, but the vocabulary has {vocabulary}")
-    out = {*sampling.forbidden, *tried}
-    if len(out) == vocabulary or (sampling.first and out.issuperset(sampling.first)):
-        raise ValueError("forbidden leaves no token to choose")
 
 
 def choose(logits: torch.Tensor, samplings: Sequence[Sampling], said: Sequence[Sequence[int]]) -> list[int]:
@@ -79,7 +47,7 @@ def choose(logits: torch.Tensor, samplings: Sequence[Sampling], said: Sequence[S
     drawn = [i for i, sampling in enumerate(samplings) if sampling.temperature > 0]
     if drawn:
         chosen[drawn] = draw(left[drawn], [samplings[i] for i in drawn], [len(said[i]) for i in drawn])
-    return [_swapped(token, sampling, tokens)
+    return [swapped(token, sampling, tokens)
             for token, sampling, tokens in zip(chosen.tolist(), samplings, said, strict=True)]
 
 
@@ -94,7 +62,7 @@ def constrain(logits: torch.Tensor, samplings: Sequence[Sampling], said: Sequenc
     tried = [(i, s.tried) for i, (s, _) in rows if s.tried is not None]
     _repetition(left, samplings, said)
     _add(left, [((i, id), amount) for i, s in enumerate(samplings) for id, amount in s.bias])
-    _shrink(left, [((i, id), factor) for i, s in enumerate(samplings) if s.damp for id, factor in _product(s.damp)])
+    _shrink(left, [((i, id), factor) for i, s in enumerate(samplings) if s.damp for id, factor in multiplied(s.damp)])
     _take_out(left, samplings, tried)
     _only(left, first)
     once = [(i, *s.at_once) for i, s in enumerate(samplings) if s.at_once is not None]
@@ -117,27 +85,12 @@ def _repetition(left: torch.Tensor, samplings: Sequence[Sampling], said: Sequenc
     shrink: list[tuple[Cell, float]] = []
     divide: list[tuple[Cell, float]] = []
     for i, (sampling, tokens) in enumerate(zip(samplings, said, strict=True)):
-        penalty = sampling.repetition_penalty
-        if penalty == 1.0:
-            continue
-        for id, times in Counter(_counted(sampling, tokens)).items():
-            factor = penalty**times if sampling.repetition == "often" else penalty
-            (divide if sampling.repetition == "divide" else shrink).append(((i, id), factor))
+        (divide if sampling.repetition == "divide" else shrink).extend(
+            ((i, id), factor) for id, factor in penalties(sampling, tokens))
     _shrink(left, shrink)
     if divide:
         at = _cells([cell for cell, _ in divide], left.device)
         left[at] = left[at] / _column(divide, left.device)
-
-
-def _counted(sampling: Sampling, tokens: Sequence[int]) -> Iterable[int]:
-    """Give the tokens that the repetition penalty covers."""
-    counted = [*sampling.recent, *tokens][-sampling.repetition_window:]
-    swap = sampling.swap
-    return counted if swap is None else (swap.chosen if id == swap.into else id for id in counted)
-
-
-def _product(factors: Sequence[tuple[int, float]]) -> Iterable[tuple[int, float]]:
-    return [(id, prod(factor for other, factor in factors if other == id)) for id in dict(factors)]
 
 
 def _drawn(given: torch.Tensor, trials: Sequence[Cell], samplings: Sequence[Sampling],
@@ -148,15 +101,8 @@ def _drawn(given: torch.Tensor, trials: Sequence[Cell], samplings: Sequence[Samp
     largest = all_of_row.argmax(dim=-1) == torch.tensor([id for _, id in trials], device=given.device)
     greedy = torch.tensor([samplings[i].temperature == 0 for i in rows], device=given.device)
     share = (own - all_of_row.logsumexp(dim=-1)).exp().double()
-    numbers = [0.0 if samplings[i].temperature == 0 else uniform(samplings[i].seed, len(said[i]), _TRIAL) for i in rows]
+    numbers = [0.0 if samplings[i].temperature == 0 else uniform(samplings[i].seed, len(said[i]), TRIAL) for i in rows]
     return torch.where(greedy, largest, torch.tensor(numbers, dtype=torch.float64, device=given.device) < share)
-
-
-def _swapped(token: int, sampling: Sampling, tokens: Sequence[int]) -> int:
-    swap = sampling.swap
-    if swap is None or token != swap.chosen or (tokens[-1] == swap.but_after if tokens else not swap.at_first):
-        return token
-    return swap.into
 
 
 # --- logits by cells ----------------------------------------------------------------------------------------

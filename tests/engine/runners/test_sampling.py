@@ -13,8 +13,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from duologue.engine.runners.base import Sampling, Swap
-from duologue.engine.runners.drawing import order, uniform
-from duologue.engine.runners.sampling import check, choose, constrain
+from duologue.engine.runners.drawing import order
+from duologue.engine.runners.rules import check, uniform
+from duologue.engine.runners.sampling import choose, constrain
 
 VOCABULARY = 12
 

@@ -11,12 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from duologue.engine.runners.base import Tokens
-from duologue.engine.runners.torch.batch import Batch, Work
+from duologue.engine.runners.progress import Progress
+from duologue.engine.runners.schedule import share
+from duologue.engine.runners.stepped import Work
+from duologue.engine.runners.torch.batch import Batch
 from duologue.engine.runners.torch.decoder import Decoder
 from duologue.engine.runners.torch.graphs import DecodeGraphs
 from duologue.engine.runners.torch.kv import SCRATCH, KvPool
-from duologue.engine.runners.torch.progress import Progress
-from duologue.engine.runners.torch.schedule import share
 from tests.engine.runners.torch_reference import embeddings, segment, small, tokens
 
 CPU = torch.device("cpu")

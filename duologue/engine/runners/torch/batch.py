@@ -3,36 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 import torch
 
-from duologue.engine.runners.base import Piece, Rows, Tokens
+from duologue.engine.runners.base import Rows, Tokens
+from duologue.engine.runners.stepped import Work
 from duologue.engine.runners.torch.attention import Attention, Padded, Span
 from duologue.engine.runners.torch.decoder import Decoder
 from duologue.engine.runners.torch.kv import KvPool
-from duologue.engine.runners.torch.progress import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What one step computes of a session: ``pieces`` at ``positions``, in the batch from row ``first`` on."""
-
-    progress: Progress
-    pieces: list[Piece]
-    positions: range
-    first: int
-
-    @property
-    def session(self) -> str:
-        """Whose it is."""
-        return self.progress.segment.session
-
-    @property
-    def rows(self) -> slice:
-        """The batch's rows that are this session's."""
-        return slice(self.first, self.first + len(self.positions))
 
 
 class Batch:

@@ -18,7 +18,8 @@ from duologue.engine.models.duplex.words import Text, Words
 from duologue.engine.models.minicpmo import random
 from duologue.engine.models.minicpmo.format import Answer, Format, SamplingOptions
 from duologue.engine.runners.base import Embeddings, Tokens
-from duologue.engine.runners.sampling import check, choose
+from duologue.engine.runners.rules import check
+from duologue.engine.runners.sampling import choose
 
 SHAPE = random.shape("tiny")
 CONFIG, T = SHAPE.config, SHAPE.tokens
