@@ -2,8 +2,8 @@
 
 A file has some of these parts: ``rules`` for its templates; ``calls``, the templates of each skill; ``replies``, what
 the thinker ``says`` itself where it is ``asked`` something; ``unfinished`` sentences and what they are asked back with;
-``corrections``, behind which a ``slot`` or a ``sentence`` follows as <X>; ``backchannels``, ``hesitations``, ``noises``;
-and ``out_of_domain``, with what it ``says`` to that.
+``corrections``, behind which a ``slot`` or a ``sentence`` follows as <X>; ``backchannels``, ``hesitations`` and
+``noises``; and ``out_of_domain``, with what it ``says`` to that.
 """
 
 from __future__ import annotations
