@@ -8,15 +8,15 @@ caller's voice and microphone sound like.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 
 import numpy as np
 
 from duologue.engine.messages import INPUT_RATE, Pcm, Unit
-from duologue.engine.models.embedded.agreement import NOTHING, Understanding, understand
-from duologue.engine.models.embedded.endpoint import Patience
-from duologue.engine.models.embedded.lexicon import Lexicon
-from duologue.engine.models.embedded.recogniser import FRAMES_PER_SECOND, Hypothesis, Pool, Recogniser
+from duologue.engine.models.embedded.readers import Reader
+from duologue.engine.models.embedded.recogniser import FRAMES_PER_SECOND, Hypothesis, Pool
+from duologue.engine.models.embedded.turns import TurnTaking
+from duologue.engine.models.embedded.utterance import Utterance
 from duologue.metrics import DROPS
 
 ONSET = 0.5
@@ -34,36 +34,13 @@ _UNITS_AT_ONCE = 4
 _SAMPLES_PER_FRAME = INPUT_RATE // FRAMES_PER_SECOND
 
 
-@dataclass(slots=True)
-class Utterance:
-    """Something the caller says; ``over_reply`` when it began while the agent spoke."""
-
-    number: int
-    first_unit: int
-    over_reply: bool
-    last_speech: int
-    """The last unit with speech."""
-    understanding: Understanding = NOTHING
-    settled: bool = False
-    """Whether the last unit changed nothing in what was understood."""
-    ended: bool = False
-    spoken_units: int = 0
-    silent_units: int = 0
-    speech_end: int = 0
-    """Samples from the start of its audio to the end of speech."""
-    samples: int = 0
-    waiting: deque[Pcm] = field(default_factory=deque)
-    recogniser: Recogniser | None = None
-    seen: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-
-
 class Ear:
     """One session's hearing."""
 
-    def __init__(self, pool: Pool, lexicon: Lexicon, patience: Patience, unit_ms: int) -> None:
+    def __init__(self, pool: Pool, reader: Reader, turns: TurnTaking, unit_ms: int) -> None:
         self._pool = pool
-        self._lexicon = lexicon
-        self._patience = patience
+        self._reader = reader
+        self._turns = turns
         self._unit_ms = unit_ms
         self._before: deque[Pcm] = deque(maxlen=PRE_ROLL_MS // unit_ms)
         self._channel: str | None = None
@@ -77,7 +54,7 @@ class Ear:
             if unit.speech < ONSET:
                 self._before.append(unit.pcm)
                 return None
-            current = Utterance(self._count, unit.index, over_reply, unit.index)
+            current = Utterance(self._count, unit.index, over_reply, unit.index, self._unit_ms)
             self._count += 1
             self.utterance = current
             for pcm in self._before:
@@ -116,7 +93,7 @@ class Ear:
 
     def _decode(self, current: Utterance) -> None:
         if self._channel is None:
-            if not current.silent_units and current.spoken_units * self._unit_ms < MEASURE_MS:
+            if not current.silent_units and current.spoken_ms < MEASURE_MS:
                 return
             self._channel = self._pool.meter.measure(np.concatenate(current.waiting))
         if current.recogniser is None:
@@ -128,14 +105,14 @@ class Ear:
         while current.waiting and budget:
             current.recogniser.feed(current.waiting.popleft())
             budget -= 1
-        self._understand(current, *current.recogniser.partial())
+        self._understand(current, self._reader.partial(current.recogniser))
 
-    def _understand(self, current: Utterance, free: Hypothesis, ruled: Hypothesis) -> None:
-        seen = (free.texts, ruled.texts)
+    def _understand(self, current: Utterance, heard: Sequence[Hypothesis]) -> None:
+        seen = tuple(hypothesis.texts for hypothesis in heard)
         current.settled = seen == current.seen
         if not current.settled or current.silent_units == 1:
             current.seen = seen
-            current.understanding = understand(free, [ruled], self._speech_frames(current), self._lexicon)
+            current.understanding = self._reader.understand(heard, self._speech_frames(current))
 
     def _speech_frames(self, current: Utterance) -> int:
         # While the caller speaks, the newest words are as good as the older ones.
@@ -143,7 +120,6 @@ class Ear:
         return samples // _SAMPLES_PER_FRAME
 
     def _end_if_over(self, current: Utterance) -> None:
-        silent_ms = current.silent_units * self._unit_ms
         too_long = current.samples * 1000 >= LONGEST_MS * INPUT_RATE
         if current.recogniser is None:
             if too_long:
@@ -152,7 +128,7 @@ class Ear:
             return
         if current.waiting and not too_long:
             return
-        if too_long or silent_ms >= self._patience.needed_ms(current.understanding):
+        if too_long or self._turns.finished(current):
             self._finish(current)
 
     def _finish(self, current: Utterance) -> None:
@@ -161,11 +137,10 @@ class Ear:
         if current.waiting:
             DROPS.labels(what="unit", reason="utterance_too_long").inc(len(current.waiting))
             current.waiting.clear()
-        _, partial = recogniser.partial()
-        free, whole = recogniser.finish()
+        heard = self._reader.finish(recogniser)
         current.recogniser = None
-        current.understanding = understand(free, [whole, partial], self._speech_frames(current), self._lexicon)
-        if current.understanding.trusted or current.spoken_units * self._unit_ms >= 800:
+        current.understanding = self._reader.understand(heard, self._speech_frames(current))
+        if current.understanding.trusted or current.spoken_ms >= 800:
             self._channel = recogniser.channel
         self._pool.give_back(recogniser)
         current.ended = True

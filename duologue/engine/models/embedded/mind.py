@@ -37,16 +37,16 @@ from duologue.engine.models.embedded.dialogue.policy import (
     Answer,
     Sentence,
     Trust,
-    is_agreement,
     is_backchannel,
-    joined,
     typed,
 )
-from duologue.engine.models.embedded.ear import Ear, Utterance
+from duologue.engine.models.embedded.ear import Ear
 from duologue.engine.models.embedded.lexicon import Lexicon
 from duologue.engine.models.embedded.mishearing import mended
 from duologue.engine.models.embedded.mouth import Mouth, Piece
-from duologue.engine.models.embedded.overlap import ECHO_S, LONG_MS, Verdict, is_echo, judge
+from duologue.engine.models.embedded.overlap import ECHO_S, Verdict, is_echo
+from duologue.engine.models.embedded.turns import TurnTaking
+from duologue.engine.models.embedded.utterance import Utterance
 
 _WAIT_FOR_CUT_UNITS = 6
 """Units after yielding within which an interruption comes, if one comes."""
@@ -64,7 +64,7 @@ _TURNS_KEPT = 16
 class Mind:
     """One session. ``clock`` gives the local time of day."""
 
-    def __init__(self, opening: Open, dialogue: Dialogue, ear: Ear, lexicon: Lexicon, unit_ms: int,
+    def __init__(self, opening: Open, dialogue: Dialogue, ear: Ear, turns: TurnTaking, lexicon: Lexicon, unit_ms: int,
                  clock: Callable[[], datetime]) -> None:
         self._session = opening.session
         self._epoch = opening.epoch
@@ -76,8 +76,8 @@ class Mind:
         self._decided = opening.decided
         self._dialogue = dialogue
         self._ear = ear
+        self._turns = turns
         self._lexicon = lexicon
-        self._unit_ms = unit_ms
         self._unit_s = unit_ms / 1000
         self._clock = clock
         self._now_s = opening.next_unit * self._unit_s
@@ -98,8 +98,6 @@ class Mind:
         """Replies cut by an interruption not acted on yet, and what was heard of them."""
         self._waiting = 0
         """Units for which an interruption is still waited for."""
-        self._granted = False
-        """Whether the utterance in progress has the floor, though it began over a reply."""
         self._to_answer: Sentence | None = None
         self._typed = False
         """Whether typed text has come since the last unit."""
@@ -118,7 +116,8 @@ class Mind:
             self._epoch = message.epoch
             self._waiting = 0
             self._mouth.stop()
-            self._granted = self._ear.utterance is not None
+            if self._ear.utterance is not None:
+                self._ear.utterance.granted = True
             self._cuts = {}
             self._wanted = False
         if message.turn is not None and self._cuts is not None:
@@ -128,7 +127,7 @@ class Mind:
         """Take an item. Typed text takes the floor, and is answered like spoken words; instructions it follows none."""
         match item:
             case CallerText():
-                self._to_answer = joined(self._to_answer, self._dialogue.understand(typed(item.text)))
+                self._to_answer = self._dialogue.joined(self._to_answer, self._dialogue.understand(typed(item.text)))
                 self._typed = self._auto
             case ToolResult():
                 self._dialogue.errands.returned(item.call, item.output)
@@ -192,27 +191,25 @@ class Mind:
     def _listen(self, utterance: Utterance, outputs: list[StageOutput]) -> bool:
         """Take note of what is being said; returns whether the floor is yielded to it now."""
         yields = False
-        if utterance.over_reply and not self._granted:
+        if utterance.over_reply and not utterance.granted:
             verdict = self._judge(utterance)
             if verdict is Verdict.TAKES:
-                self._granted = yields = True
+                utterance.granted = yields = True
             elif verdict is Verdict.UNDECIDED:
                 return False
-        taken = not utterance.over_reply or self._granted
+        taken = not utterance.over_reply or utterance.granted
         sentence = utterance.understanding.sentence
         if utterance.ended:
             if sentence.trust is not Trust.WHOLE:
                 words = mended(sentence.words.split(), self._dialogue.errands.skills, self._lexicon)
                 sentence = self._dialogue.understand(replace(sentence, words=" ".join(words)))
                 utterance.understanding = replace(utterance.understanding, sentence=sentence)
-            self._granted = False
             self._shown = ""
             if sentence.words and (taken or is_backchannel(sentence.words)):
                 outputs.append(self._words(utterance))
-            spoken_ms = utterance.spoken_units * self._unit_ms
             understood = utterance.understanding.parse is not None or " " in sentence.words
-            if taken and sentence.words and (understood or spoken_ms >= _MIN_SPOKEN_MS):
-                self._to_answer = joined(self._to_answer, self._dialogue.understand(sentence))
+            if taken and sentence.words and (understood or utterance.spoken_ms >= _MIN_SPOKEN_MS):
+                self._to_answer = self._dialogue.joined(self._to_answer, self._dialogue.understand(sentence))
         elif taken and utterance.understanding.trusted and sentence.words != self._shown:
             # What only the language model hears so far is mostly wrong, and would flicker in the captions.
             self._shown = sentence.words
@@ -221,14 +218,10 @@ class Mind:
 
     def _judge(self, utterance: Utterance) -> Verdict:
         understanding = utterance.understanding
-        words = understanding.sentence.words
-        if self._dialogue.memory.offer and is_agreement(words):
-            return Verdict.TAKES if utterance.ended else Verdict.UNDECIDED
         adapted = self._audible_s >= ECHO_S
-        if not (adapted and understanding.trusted) and is_echo(words.split(), self._text, self._lexicon):
+        if not (adapted and understanding.trusted) and is_echo(understanding.words, self._text, self._lexicon):
             return Verdict.KEEPS if utterance.ended else Verdict.UNDECIDED
-        return judge(understanding, utterance.spoken_units * self._unit_ms, over=utterance.ended,
-                     settled=utterance.settled, long_ms=LONG_MS if adapted else 2 * LONG_MS)
+        return self._turns.judge(utterance, adapted=adapted)
 
     def _words(self, utterance: Utterance) -> CallerWords:
         return CallerWords(self._session, utterance.number, utterance.understanding.sentence.words,
@@ -312,15 +305,15 @@ class Mind:
                 # The caller went on speaking before the answer came: both parts may be one sentence.
                 before = self._dialogue.take_back(turn) if self._ear.utterance is not None else None
                 if before is not None:
-                    again = before if again is None else joined(before, again)
+                    again = before if again is None else self._dialogue.joined(before, again)
                 else:
                     self._dialogue.cut(turn, "")
             elif begun_before and (played is None or turn > played):
                 before = self._dialogue.take_back(turn)
                 if before is not None:
-                    again = before if again is None else joined(before, again)
+                    again = before if again is None else self._dialogue.joined(before, again)
         if again is not None:
-            self._to_answer = again if self._to_answer is None else joined(again, self._to_answer)
+            self._to_answer = again if self._to_answer is None else self._dialogue.joined(again, self._to_answer)
 
     def _decision(self, unit: Unit, choice: Choice, turn: int | None = None, *, yields: bool = False) -> Decision:
         return Decision(self._session, self._epoch, self._turn if turn is None else turn, unit.index, choice, yields)

@@ -36,7 +36,9 @@ from duologue.engine.models.embedded.ear import Ear
 from duologue.engine.models.embedded.endpoint import Patience
 from duologue.engine.models.embedded.lexicon import FREE_WORDS, Lexicon
 from duologue.engine.models.embedded.mind import Mind
+from duologue.engine.models.embedded.readers import Agreed
 from duologue.engine.models.embedded.recogniser import Pool
+from duologue.engine.models.embedded.turns import Ruled
 from duologue.engine.models.options import read_options
 from duologue.strict import Strict
 
@@ -70,6 +72,7 @@ class Thinker:
         self._lexicon = Lexicon(grammar().words, options.frequent_words)
         self._pool = Pool(self._lexicon, compile_grammar(grammar(), FREE_WORDS), options.warm_recognisers,
                           options.max_recognisers)
+        self._reader = Agreed(self._lexicon)
         self._inboxes: dict[str, deque[tuple[float, StageInput]]] = {}
         self._minds: dict[str, Mind] = {}
 
@@ -139,8 +142,9 @@ class Thinker:
         if message.session in self._minds:
             self._minds.pop(message.session).close()
         dialogue = Dialogue(f"{self._options.seed}/{message.session}", self._options.greeting, message.tools)
-        ear = Ear(self._pool, self._lexicon, Patience(), self._unit_ms)
-        self._minds[message.session] = Mind(message, dialogue, ear, self._lexicon, self._unit_ms, _local_time)
+        turns = Ruled(dialogue, Patience())
+        ear = Ear(self._pool, self._reader, turns, self._unit_ms)
+        self._minds[message.session] = Mind(message, dialogue, ear, turns, self._lexicon, self._unit_ms, _local_time)
 
     def _drop(self, session: str, *, failed: bool = False) -> None:
         self._inboxes.pop(session, None)

@@ -23,9 +23,12 @@ from duologue.engine.models.embedded.agreement import NOTHING, Understanding
 from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.dialogue.policy import Sentence, Trust
-from duologue.engine.models.embedded.ear import Ear, Utterance
+from duologue.engine.models.embedded.ear import Ear
+from duologue.engine.models.embedded.endpoint import Patience
 from duologue.engine.models.embedded.lexicon import Lexicon
 from duologue.engine.models.embedded.mind import Mind
+from duologue.engine.models.embedded.turns import Ruled
+from duologue.engine.models.embedded.utterance import Utterance
 
 UNIT_MS = 80
 SILENCE = np.zeros(1280, np.int16)
@@ -43,7 +46,7 @@ class ScriptedEar(Ear):
         if not self.script:
             return None
         if self.utterance is None:
-            self.utterance = Utterance(self.count, unit.index, over_reply, unit.index)
+            self.utterance = Utterance(self.count, unit.index, over_reply, unit.index, UNIT_MS)
             self.count += 1
         current = self.utterance
         understanding = self.script.pop(0)
@@ -83,7 +86,9 @@ class Session:
         self.epoch = 0
         self.units = next_unit
         opening = Open("s", 0, next_turn, next_unit, tools=tools, auto_respond=auto, history=history, decided=decided)
-        self.mind = Mind(opening, self.dialogue, self.ear, lexicon, UNIT_MS, lambda: datetime(2026, 11, 21, 14, 5))
+        turns = Ruled(self.dialogue, Patience())
+        self.mind = Mind(opening, self.dialogue, self.ear, turns, lexicon, UNIT_MS,
+                         lambda: datetime(2026, 11, 21, 14, 5))
         self.texts: dict[int, str] = {}
         self.whole: set[int] = set()
         self.epochs: dict[int, int] = {}

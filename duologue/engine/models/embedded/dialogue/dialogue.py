@@ -18,12 +18,11 @@ from duologue.engine.models.embedded.dialogue.policy import (
     Sentence,
     Trust,
     is_backchannel,
-    joined,
-    respond,
     typed,
 )
 from duologue.engine.models.embedded.dialogue.telling import tell
 from duologue.engine.models.embedded.dialogue.templates import Parse
+from duologue.engine.models.embedded.dialogue.wit import Rules, Wit
 
 _TURNS_KEPT = 16
 """Replies that can still be taken back; more are never under way at once."""
@@ -53,8 +52,9 @@ class Continuation:
 class Dialogue:
     """``seed`` makes its choices: the same seed and the same words give the same replies."""
 
-    def __init__(self, seed: str, greeting: str, tools: Sequence[Tool] = ()) -> None:
+    def __init__(self, seed: str, greeting: str, tools: Sequence[Tool] = (), wit: Wit | None = None) -> None:
         self.memory = Memory()
+        self._wit = wit or Rules()
         self._seed = seed
         self._greeting = greeting
         self._asked: dict[int, _Asked] = {}
@@ -66,6 +66,10 @@ class Dialogue:
 
     def _asks(self, sentence: Sentence) -> bool:
         return wanted(self.errands.skills, sentence.words.split(), _parse(sentence)) is not None
+
+    def joined(self, earlier: Sentence | None, later: Sentence) -> Sentence:
+        """What to answer when ``later`` was said before ``earlier`` was answered."""
+        return self._wit.joined(earlier, later)
 
     def greet(self, turn: int) -> Answer | None:
         """What is said at the start of a call."""
@@ -82,12 +86,15 @@ class Dialogue:
                 return self._say(turn, sentence, before, self._answer(_BUSY, "busy"))
             if isinstance(asked, Request):
                 self.memory = noted
+                self._wit.passed(sentence)
                 return asked
             self.memory = replace(noted, asking=asked.asking)
             return self._say(turn, sentence, before, self._answer(asked.text, "ask_back"))
         context = Context(sentence.words, now, at, Random(f"{self._seed}/{turn}"))
-        answer, self.memory = respond(before, sentence, context)
-        if answer is not None:
+        answer, self.memory = self._wit.respond(before, sentence, context)
+        if answer is None:
+            self._wit.passed(sentence)
+        else:
             self.memory = replace(self.memory, asking=None)
         return self._say(turn, sentence, before, answer)
 
@@ -121,6 +128,7 @@ class Dialogue:
         for said in self.memory.said:
             if said.turn == turn:
                 self.memory = self.memory.noting(replace(said, heard=heard))
+                self._wit.cut(turn, heard)
 
     def take_back(self, turn: int) -> Sentence | None:
         """Undo reply ``turn``, of which nothing was heard; returns what it answered.
@@ -131,6 +139,7 @@ class Dialogue:
         if asked is None:
             return None
         self.memory = asked.before
+        self._wit.undo(turn)
         undone = [asked, *(other for number, other in self._asked.items() if number > turn)]
         self.errands.untold([one.told for one in undone if one.told is not None])
         self._asked = {number: other for number, other in self._asked.items() if number < turn}
@@ -152,7 +161,7 @@ class Dialogue:
                 if is_backchannel(sentence.words) and not self.memory.offer:
                     murmur = sentence
                 else:
-                    waiting = joined(waiting, sentence)
+                    waiting = self.joined(waiting, sentence)
                 continue
             if isinstance(item, ToolCalled):
                 self._call_again(item, waiting)
@@ -174,7 +183,7 @@ class Dialogue:
     def _answers(self, memory: Memory, item: AgentSaid, sentence: Sentence, now: datetime, at: float) -> bool:
         """Whether reply ``item`` may be to ``sentence``: not every "yes" gets one, only one not over a reply."""
         context = Context(sentence.words, now, at, Random(f"{self._seed}/{item.turn}"))
-        answer, _ = respond(memory, sentence, context)
+        answer, _ = self._wit.respond(memory, sentence, context)
         return answer is not None and answer.text.startswith(item.text)
 
     def _again(self, unheard: int | None, item: AgentSaid, waiting: Sentence | None, now: datetime,
@@ -184,7 +193,7 @@ class Dialogue:
         if asked is None or asked.sentence is None or (
                 waiting is not None and self._answers(self.memory, item, waiting, now, at)):
             return waiting
-        again = asked.sentence if waiting is None else joined(asked.sentence, waiting)
+        again = asked.sentence if waiting is None else self.joined(asked.sentence, waiting)
         if unheard is None or not self._answers(asked.before, item, again, now, at):
             return waiting
         self.take_back(unheard)
@@ -194,6 +203,7 @@ class Dialogue:
         """Note a tool's call, and its result if it has come by now."""
         if waiting is not None:
             self.memory = _asked_for(self.memory, waiting)
+            self._wit.passed(waiting)
         self.errands.called(item.call)
         if item.output is not None:
             self.errands.returned(item.call, item.output)
@@ -210,7 +220,7 @@ class Dialogue:
             return None
         if waiting is not None and (not item.text or self._answers(self.memory, item, waiting, now, at)):
             return None
-        return self._lived(item, self.tell(item.turn))
+        return self._lived(item, None, self.tell(item.turn))
 
     def _relive(self, item: AgentSaid, waiting: Sentence | None, now: datetime, at: float) -> Said:
         """Make reply ``item`` once more; where it comes out different, what was said is all there is of it."""
@@ -229,16 +239,20 @@ class Dialogue:
             answer = self.remind(announced, item.turn)
         else:
             answer = self.greet(item.turn)
-        said = self._lived(item, answer if isinstance(answer, Answer) else None)
+        said = self._lived(item, waiting, answer if isinstance(answer, Answer) else None)
         self._asked[item.turn] = _Asked(waiting, before)
         return said
 
-    def _lived(self, item: AgentSaid, answer: Answer | None) -> Said:
-        """Note reply ``item``, made once more as ``answer``, as it was heard."""
+    def _lived(self, item: AgentSaid, waiting: Sentence | None, answer: Answer | None) -> Said:
+        """Note reply ``item`` to what was ``waiting``, made once more as ``answer``, as it was heard."""
         whole = answer.text if answer is not None and answer.text.startswith(item.text) else item.text
         intent = self.memory.said[-1].intent if answer is not None else "greeting"
         said = Said(item.turn, whole, item.text if not item.open else whole, intent)
         self.memory = self.memory.noting(said)
+        if answer is None and whole:
+            self._wit.said(item.turn, waiting, Answer(whole, intent, self.memory.rate))
+        elif answer is not None and said.heard != answer.text:
+            self._wit.cut(item.turn, said.heard)
         return said
 
     def _answer(self, text: str, intent: str) -> Answer | None:
@@ -254,6 +268,7 @@ class Dialogue:
             intent = _source(before, answer.text) or intent
         self.memory = self.memory.noting(Said(turn, answer.text, answer.text, intent))
         self._asked[turn] = _Asked(sentence, before, told)
+        self._wit.said(turn, sentence, answer)
         while len(self._asked) > _TURNS_KEPT:
             self._asked.pop(next(iter(self._asked)))
         return answer
