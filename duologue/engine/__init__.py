@@ -32,6 +32,7 @@ from duologue.engine.messages import (
     Unit,
 )
 from duologue.engine.session import EngineSession, Overrun, Refused
+from duologue.engine.speech import SpeechSession
 
 __all__ = [
     "INPUT_RATE",
@@ -61,6 +62,7 @@ __all__ = [
     "Refused",
     "ReplyAudio",
     "ReplyText",
+    "SpeechSession",
     "TextSpan",
     "Tool",
     "ToolCall",

@@ -9,6 +9,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 from duologue.engine.admission import Admission, Admitted, QueueFull
 from duologue.engine.brief import Brief
@@ -17,12 +18,15 @@ from duologue.engine.messages import SessionFailed, Tool
 from duologue.engine.pipeline import Graph
 from duologue.engine.placement import NoRoom, Placement
 from duologue.engine.session import EngineSession, Refused
+from duologue.engine.speech import SpeechSession, SpeechState
 from duologue.engine.state import SessionState
 from duologue.engine.supervisor import StageProcess, stage_processes
 from duologue.engine.wire import Counted, FromStage, Taken, ToHub, ToStage, ToWorker, session_of
 from duologue.metrics import DROPS, IN_STAGES, MOVES
 
 LOG = logging.getLogger(__name__)
+
+_S = TypeVar("_S", bound=EngineSession)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +102,21 @@ class Engine:
         ``ticket`` is that of an earlier refusal for ``capacity``.
         """
         brief = Brief(instructions, voice, tuple(tools), auto_respond)
+        now = self._admit(ticket)
+        state = SessionState(uuid.uuid4().hex, self.config, self._graph, brief)
+        return self._begin(EngineSession, state, now)
+
+    def open_speech(self, *, voice: str = "", ticket: str | None = None) -> SpeechSession:
+        """Open a session that only says texts it is given; raises ``Refused`` like ``open``.
+
+        Raises ``ValueError`` where the pipeline cannot say a text.
+        """
+        state = SpeechState(uuid.uuid4().hex, self.config, self._graph, voice)
+        now = self._admit(ticket)
+        return self._begin(SpeechSession, state, now)
+
+    def _admit(self, ticket: str | None) -> float:
+        """Raise ``Refused``, or return the time at which the caller was admitted."""
         if self._draining:
             raise Refused("draining", "The server is being shut down and takes no new calls.")
         why = self._placement.why_not()
@@ -114,11 +133,14 @@ class Engine:
             reason = "others wait before you" if why is None else why.value
             raise Refused("capacity", f"The server is full ({reason}). You are number {answer.position} in the queue.",
                           position=answer.position, eta_s=answer.eta_s, ticket=answer.ticket)
-        state = SessionState(uuid.uuid4().hex, self.config, self._graph, brief)
+        return now
+
+    def _begin(self, kind: type[_S], state: SessionState, now: float) -> _S:
+        """Give a session its places and make it."""
         self._placement.take(state.session)
         try:
-            session = EngineSession(state, send=self._send, release=self._release,
-                                    observe=partial(self._placement.observe, state.session))
+            session = kind(state, send=self._send, release=self._release,
+                           observe=partial(self._placement.observe, state.session))
         except BaseException:
             self._placement.release(state.session)
             raise

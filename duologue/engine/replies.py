@@ -56,14 +56,25 @@ class Replies:
             self.fail(turn, "a piece of the reply's text is missing")
             return
         self._continue_by.pop(turn.number, None)
-        turn.write(text)
-        self._effects.record(Said(turn.number, text.text, text.last))
-        self._effects.emit(text)
+        self._write(turn, text)
         if self._direct:
             turn.sent, turn.sent_last = len(turn.text), turn.text_whole
         else:
             self.feed()
         self._audio_with_text(turn)
+
+    def say(self, text: str, rate: float) -> None:
+        """Begin a reply that no thinker wrote, after all others: its text is whole, and the talker has none of it."""
+        fence = Fence(self._session, self.epoch, self.turns.last + 1, 0)
+        turn = self.of(fence)
+        assert turn is not None
+        self._write(turn, ReplyText(fence, 0, text, last=True, rate=rate))
+        self.feed()
+
+    def _write(self, turn: Turn, text: ReplyText) -> None:
+        turn.write(text)
+        self._effects.record(Said(turn.number, text.text, text.last))
+        self._effects.emit(text)
 
     def frames(self, turn: Turn, stage: str, frames: CodecFrames) -> None:
         """Pass its codec frames on."""
