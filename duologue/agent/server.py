@@ -11,7 +11,7 @@ from pathlib import Path
 from aiohttp import web
 
 import duologue
-from duologue.agent.http import calls, pages, realtime, status
+from duologue.agent.http import calls, pages, realtime, speech, status
 from duologue.agent.http.errors import json_errors
 from duologue.agent.http.host import DRAIN, HOST, CallHost, Drain
 from duologue.agent.logs import EventLog
@@ -36,6 +36,7 @@ def build_app(host: CallHost, *, drain: Drain | None = None, web_folder: Path = 
     app[DRAIN] = drain or Drain()
     calls.add_routes(app)
     realtime.add_routes(app)
+    speech.add_routes(app)
     status.add_routes(app)
     pages.add_routes(app, web_folder)
     return app

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from duologue import metrics
@@ -14,6 +15,7 @@ from duologue.agent.http.host import PartHealth, Upgrade, new_call_id
 from duologue.agent.media.vad import VoiceActivity
 from duologue.agent.realtime.session import SessionObject
 from duologue.agent.recording.recorder import Recorder
+from duologue.agent.speech import Speech
 from duologue.agent.transports.base import EventMedia, Telephone, Transport
 from duologue.agent.transports.sdp import read_offer
 from duologue.agent.transports.webrtc import WebRtcTransport, check_media
@@ -78,12 +80,9 @@ class Switchboard:
         """
         wishes = wishes or {}
         brief = brief_of(SessionObject(self._engine.config.name).merged(wishes).wishes)
-        try:
+        with _refusals_counted():
             opened = self._engine.open(instructions=brief.instructions, voice=brief.voice, tools=brief.tools,
                                        auto_respond=brief.auto_respond, ticket=ticket)
-        except Refused as refused:
-            metrics.REFUSALS.labels(reason=refused.reason).inc()
-            raise
         tape = self._recorder.begin(call_id, wishes) if self._recorder else None
         session = tape.session(opened) if tape else opened
         try:
@@ -126,6 +125,12 @@ class Switchboard:
         await self.take(call_id, accept, wishes=session, ticket=ticket)
         assert transport is not None
         await transport.run()
+
+    def speak(self, text: str, voice: str, pace: float, ticket: str | None) -> Speech:
+        """Speak a text for somebody who is in no call; see ``CallHost``."""
+        with _refusals_counted():
+            session = self._engine.open_speech(voice=voice, ticket=ticket)
+        return Speech(session, text, pace, self._engine.config.output_rate)
 
     def _forget(self, call: Call) -> None:
         self._calls.pop(call.call_id, None)
@@ -176,3 +181,12 @@ class Switchboard:
             await self._engine.close()
         if self._recorder is not None:
             await asyncio.to_thread(self._recorder.flush)
+
+
+@contextlib.contextmanager
+def _refusals_counted() -> Iterator[None]:
+    try:
+        yield
+    except Refused as refused:
+        metrics.REFUSALS.labels(reason=refused.reason).inc()
+        raise

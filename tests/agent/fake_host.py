@@ -4,15 +4,36 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
 from duologue.agent.http.host import PartHealth, Upgrade, new_call_id
+from duologue.agent.speech import Speech
 from duologue.agent.transports.base import Telephone
 from duologue.agent.transports.webrtc import WebRtcTransport
 from duologue.engine import Pcm
+
+
+class FakeSpeech:
+    """Yields ``sounds``, then raises ``fault``, if it has one."""
+
+    sample_rate = 16_000
+
+    def __init__(self, *sounds: Pcm, fault: Exception | None = None) -> None:
+        self.sounds = sounds
+        self.fault = fault
+        self.closed = asyncio.Event()
+
+    async def sound(self) -> AsyncIterator[Pcm]:
+        for pcm in self.sounds:
+            yield pcm
+        if self.fault is not None:
+            raise self.fault
+
+    async def close(self) -> None:
+        self.closed.set()
 
 
 class FakeHost:
@@ -25,6 +46,8 @@ class FakeHost:
         self.telephones: dict[str, Telephone] = {}
         self.refuse: Exception | None = None
         self.parts = {"thinker": PartHealth(True), "codec": PartHealth(True), "media": PartHealth(True)}
+        self.spoken: list[tuple[str, str, float, str | None]] = []
+        self.speech: FakeSpeech = FakeSpeech()
         self.closed = 0
         self._idle = asyncio.Event()
 
@@ -42,6 +65,12 @@ class FakeHost:
         self.offers.append(("", session, ticket))
         socket, _drop = await upgrade()
         await socket.send_str("hello")
+
+    def speak(self, text: str, voice: str, pace: float, ticket: str | None) -> Speech:
+        if self.refuse is not None:
+            raise self.refuse
+        self.spoken.append((text, voice, pace, ticket))
+        return cast(Speech, self.speech)
 
     async def hang_up(self, call_id: str) -> bool:
         if call_id not in self.live:

@@ -13,6 +13,7 @@ from typing import Any
 from aiohttp import web
 
 from duologue.agent.http.admission import check_model, check_open, say_refused, ticket_of
+from duologue.agent.http.body import BODY_TIMEOUT_S, read_json
 from duologue.agent.http.errors import ApiError
 from duologue.agent.http.host import HOST
 from duologue.agent.realtime.session import BadSessionError
@@ -25,9 +26,6 @@ CALLS = "/v1/realtime/calls"
 
 BODY_LIMIT = 64 * 1024
 """Bytes a request may have; a browser's offer has under 10 kB."""
-
-BODY_TIMEOUT_S = 10.0
-"""How long a body may take to arrive."""
 
 
 async def create(request: web.Request) -> web.Response:
@@ -116,13 +114,7 @@ def _telephone(request: web.Request) -> Telephone:
 
 async def _word(request: web.Request, name: str) -> str:
     """Return the one string of a JSON body."""
-    try:
-        async with asyncio.timeout(BODY_TIMEOUT_S):
-            body = json.loads(await request.text())
-    except TimeoutError as late:
-        raise ApiError(408, "request_timeout", f"the body did not arrive in {BODY_TIMEOUT_S:.0f} s") from late
-    except (ValueError, LookupError, RecursionError) as bad:
-        raise ApiError(400, "malformed_body", "the body is not JSON") from bad
+    body = await read_json(request)
     value = body.get(name) if isinstance(body, dict) else None
     if not isinstance(value, str) or not value.strip():
         raise ApiError(400, "missing_field", f"the body lacks the text {name}", param=name)

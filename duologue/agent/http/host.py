@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from aiohttp import web
 
+from duologue.agent.speech import Speech
 from duologue.agent.transports.base import Telephone
 
 
@@ -43,6 +44,12 @@ class CallHost(Protocol):
 
         ``upgrade`` is called once the call is admitted. Raises ``Refused``, and ``BadSessionError`` for a ``session``
         that makes none; then the socket was not upgraded.
+        """
+
+    def speak(self, text: str, voice: str, pace: float, ticket: str | None) -> Speech:
+        """Speak a text for somebody who is in no call; ``pace`` 1 is the voice's own.
+
+        Raises ``Refused``, and ``ValueError`` where the pipeline cannot say a text.
         """
 
     async def hang_up(self, call_id: str) -> bool:
