@@ -33,6 +33,9 @@ _FRAME_S = FRAME_SAMPLES / SAMPLE_RATE
 _SILENCE = np.random.default_rng(0).normal(0, 10, SAMPLE_RATE // 4).astype(np.int16)
 """A quarter of a second of faint noise around what is to be recognised."""
 
+_SAME = {"dr": "doctor", "mr": "mister"}
+"""The recogniser's spelling of words that sound the same."""
+
 
 @dataclass(slots=True)
 class Words:
@@ -53,7 +56,8 @@ class Words:
 
 
 def _plain(text: str) -> list[str]:
-    return re.sub(r"[^a-z ]", " ", text.lower().replace("'", "")).split()
+    words = re.sub(r"[^a-z ]", " ", text.lower().replace("'", "")).split()
+    return [_SAME.get(word, word) for word in words]
 
 
 def surrounded(sound: Pcm) -> bytes:
