@@ -105,23 +105,23 @@ class Decoder:
         masks = [_mask(span) for span in spans]
         with np.errstate(over="ignore", invalid="ignore"):
             for i, layer in enumerate(self._layers):
-                qkv = _product(_normed(rows, eps), layer.qkv).reshape(count, -1, config.head_dim)
+                qkv = _product(_normed(rows, eps), layer.qkv.T).reshape(count, -1, config.head_dim)
                 qk = qkv[:, :turned]
                 if layer.qk_norm is not None:
                     qk = _normed(qk, eps) * layer.qk_norm
                 qk = _rotated(qk, cos, sin)
                 seen = [self._attend(span.cache[i], mask, qk[span.rows], qkv[span.rows, turned:])
                         for span, mask in zip(spans, masks, strict=True)]
-                rows += _product(seen[0] if len(seen) == 1 else np.concatenate(seen), layer.o)
-                gate_up = _product(_normed(rows, eps), layer.gate_up)
+                rows += _product(seen[0] if len(seen) == 1 else np.concatenate(seen), layer.o.T)
+                gate_up = _product(_normed(rows, eps), layer.gate_up.T)
                 gate, up = gate_up[:, :ffn], gate_up[:, ffn:]
-                rows += _product(gate / (1 + np.exp(-gate)) * up, layer.down)
+                rows += _product(gate / (1 + np.exp(-gate)) * up, layer.down.T)
             hidden: Floats = _normed(rows, eps) * self._norm
         return hidden
 
     def logits(self, hidden: Floats) -> Floats:
         """Hidden states (rows, hidden_size) to logits (rows, vocabulary)."""
-        return _product(hidden, self._head)
+        return _product(hidden, self._head.T)
 
     def _attend(self, cache: Floats, mask: Floats | None, turned: Floats, values: Floats) -> Floats:
         """File a span's keys and ``values`` (rows, kv heads, head_dim) in a layer's cache, and attend.
@@ -134,23 +134,23 @@ class Decoder:
         cache[0, :, -count:] = turned[:, heads:].transpose(1, 0, 2)
         cache[1, :, -count:] = values.transpose(1, 0, 2)
         query = turned[:, :heads].reshape(count, shared, -1, width).transpose(1, 2, 0, 3).reshape(shared, -1, width)
-        scores = query @ cache[0].transpose(0, 2, 1)
+        scores = _product(query, cache[0].transpose(0, 2, 1))
         if mask is not None:
             scores.reshape(shared, -1, count, scores.shape[-1])[...] += mask
         scores -= scores.max(axis=-1, keepdims=True)
         np.exp(scores, out=scores)
-        out = scores @ cache[1]
+        out = _product(scores, cache[1])
         out /= scores.sum(axis=-1, keepdims=True)
         seen: Floats = out.reshape(shared, -1, count, width).transpose(2, 0, 1, 3).reshape(count, -1)
         return seen
 
 
 def _product(rows: Floats, matrix: Floats) -> Floats:
-    """``rows`` (n, in) times ``matrix`` (out, in) to (n, out)."""
-    if 1 < len(rows) <= _FEW:
-        out: Floats = (rows[:, None] @ matrix.T)[:, 0]
+    """(..., n, in) times (..., in, out) to (..., n, out)."""
+    if 1 < rows.shape[-2] <= _FEW:
+        out: Floats = (rows[..., None, :] @ matrix[..., None, :, :])[..., 0, :]
         return out
-    return rows @ matrix.T
+    return rows @ matrix
 
 
 def _normed(x: Floats, eps: np.float32) -> Floats:

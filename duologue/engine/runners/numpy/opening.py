@@ -13,15 +13,17 @@ from duologue.engine.models.duplex.config import DecoderConfig
 from duologue.engine.models.duplex.layout import decoder_tensors
 from duologue.engine.models.stored import checked, json_object
 from duologue.engine.runners.base import Rows
+from duologue.engine.runners.numpy.blas import one_thread
 from duologue.engine.runners.numpy.runner import NumpyOptions, NumpyRunner
 
 
 def open_numpy(folder: Path, options: NumpyOptions) -> NumpyRunner:
-    """Open the decoder in ``folder``, no longer in its sessions than it goes.
+    """Open the decoder in ``folder``, no longer in its sessions than it goes; this process's numpy has one thread then.
 
     The folder is as Hugging Face's ``save_pretrained`` writes one: ``config.json`` and ``model.safetensors``. Raises
     ``ConfigError`` when either cannot be used.
     """
+    one_thread()
     file = folder / "config.json"
     config = checked(file, json_object(file, "a decoder"), DecoderConfig)
     if "max_length" not in options.model_fields_set:

@@ -48,7 +48,8 @@ class NumpyRunner(SteppedRunner[KvArrays, Rows]):
                                      [Span(work.rows, self._kv.cache(work.session)) for work in works])
 
     def _finite(self, states: Rows) -> list[bool]:
-        return [bool(np.isfinite(row).all()) for row in states]
+        finite: list[bool] = np.logical_and.reduce(np.isfinite(states), axis=-1).tolist()
+        return finite
 
     def _choose(self, works: Sequence[Work], states: Rows) -> list[int]:
         logits = self._decoder.logits(states[[work.rows.stop - 1 for work in works]])
