@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import Field
 
@@ -38,7 +38,11 @@ from duologue.engine.models.embedded.lexicon import FREE_WORDS, Lexicon
 from duologue.engine.models.embedded.mind import Mind
 from duologue.engine.models.embedded.readers import Agreed
 from duologue.engine.models.embedded.recogniser import Pool
-from duologue.engine.models.embedded.turns import Ruled
+from duologue.engine.models.embedded.thinking.model import DecoderOptions, Model, open_model
+from duologue.engine.models.embedded.thinking.record import Record
+from duologue.engine.models.embedded.thinking.turns import Considered
+from duologue.engine.models.embedded.thinking.wit import Thought
+from duologue.engine.models.embedded.turns import Ruled, TurnTaking
 from duologue.engine.models.options import read_options
 from duologue.strict import Strict
 
@@ -50,6 +54,11 @@ _SLICE_S = 0.04
 
 class Options(Strict):
     """What a stage config may set."""
+
+    wit: Literal["rules", "trained"] = "rules"
+    """Who understands and decides: the dialogue policy's grammar, or the trained thinker."""
+    decoder: DecoderOptions = DecoderOptions()
+    """Of the trained thinker."""
 
     greeting: str = Field(default="Hello, this is Duologue. What can I do for you?", max_length=300)
     """Said when a call begins; empty for none."""
@@ -73,6 +82,8 @@ class Thinker:
         self._pool = Pool(self._lexicon, compile_grammar(grammar(), FREE_WORDS), options.warm_recognisers,
                           options.max_recognisers)
         self._reader = Agreed(self._lexicon)
+        self._model: Model | None = open_model(options.decoder) if options.wit == "trained" else None
+        self._records: dict[str, Record] = {}
         self._inboxes: dict[str, deque[tuple[float, StageInput]]] = {}
         self._minds: dict[str, Mind] = {}
 
@@ -107,10 +118,15 @@ class Thinker:
             except Exception as error:
                 _log.exception("session %s cannot go on", session)
                 outputs.append(SessionFailed(session, f"{type(error).__name__}: {error}"))
-                self._drop(session, failed=True)
+                self._fail(session)
             if time.perf_counter() - began > _SLICE_S:
                 break
         return outputs
+
+    def close(self) -> None:
+        """End the trained thinker's runner; idempotent."""
+        if self._model is not None:
+            self._model.close()
 
     def _advance(self, session: str) -> list[StageOutput]:
         """Everything filed for ``session`` up to its next unit."""
@@ -140,20 +156,38 @@ class Thinker:
 
     def _open(self, message: Open) -> None:
         if message.session in self._minds:
-            self._minds.pop(message.session).close()
-        dialogue = Dialogue(f"{self._options.seed}/{message.session}", self._options.greeting, message.tools)
-        turns = Ruled(dialogue, Patience())
+            self._close(message.session)
+        seed = f"{self._options.seed}/{message.session}"
+        if self._model is None:
+            dialogue = Dialogue(seed, self._options.greeting, message.tools)
+            turns: TurnTaking = Ruled(dialogue, Patience())
+        else:
+            record = self._records[message.session] = Record(self._model, message.session)
+            dialogue = Dialogue(seed, self._options.greeting, message.tools, Thought(record))
+            turns = Considered(record)
         ear = Ear(self._pool, self._reader, turns, self._unit_ms)
         self._minds[message.session] = Mind(message, dialogue, ear, turns, self._lexicon, self._unit_ms, _local_time)
 
-    def _drop(self, session: str, *, failed: bool = False) -> None:
+    def _drop(self, session: str) -> None:
+        self._inboxes.pop(session, None)
+        if session in self._minds:
+            self._close(session)
+
+    def _fail(self, session: str) -> None:
         self._inboxes.pop(session, None)
         mind = self._minds.pop(session, None)
         if mind is not None:
-            if failed:
-                mind.fail()
-            else:
-                mind.close()
+            mind.fail()
+        self._forget(session)
+
+    def _close(self, session: str) -> None:
+        self._minds.pop(session).close()
+        self._forget(session)
+
+    def _forget(self, session: str) -> None:
+        record = self._records.pop(session, None)
+        if record is not None:
+            record.close()
 
 
 def _local_time() -> datetime:

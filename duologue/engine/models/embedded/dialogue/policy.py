@@ -72,11 +72,12 @@ class Sentence:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A reply; ``intent`` is what it answers."""
+    """A reply; ``intent`` is what it answers, ``call`` how a trained thinker understood it."""
 
     text: str
     intent: str
     rate: float
+    call: Parse | None = None
 
 
 def typed(text: str) -> Sentence:

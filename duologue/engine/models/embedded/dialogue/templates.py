@@ -8,7 +8,7 @@ references that are captured, and ``<any:slot>``, one or more free words. Rules 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -177,6 +177,31 @@ class Grammar:
         return at == len(words) or any(
             end == len(words) for end, _ in _Match(self.rules, words).run(self._tail, at, ()))
 
+    def fits(self, parse: Parse) -> bool:
+        """Whether a phrasing of the intent has these slots, with such words in each."""
+        return parse.intent in self._intents and any(
+            form.keys() == parse.slots.keys()
+            and all(rule == ANY or self.covers(rule, parse.slots[slot].split()) for slot, rule in form.items())
+            for form in self._forms(self._intents[parse.intent]))
+
+    def _forms(self, node: Node) -> Iterator[dict[str, str]]:
+        """Each set of slots that may be filled together, with their rules."""
+        match node:
+            case Ref(rule, slot):
+                yield {slot: rule} if slot else {}
+            case Word():
+                yield {}
+            case Seq(parts):
+                forms: list[dict[str, str]] = [{}]
+                for part in parts:
+                    forms = [form | more for form in forms for more in _distinct(self._forms(part))]
+                yield from forms
+            case Alt(choices, optional):
+                for choice in choices:
+                    yield from self._forms(choice)
+                if optional:
+                    yield {}
+
     @property
     def sentence(self) -> Node:
         """Everything a caller may say, as one tree."""
@@ -184,6 +209,10 @@ class Grammar:
         bare = tuple(self._intents[name] for name in self._intents if name in self._bare)
         return Alt((Seq((Alt((self._lead,), optional=True), Alt(polite), Alt((self._tail,), optional=True))),
                     *bare))
+
+
+def _distinct(forms: Iterable[dict[str, str]]) -> list[dict[str, str]]:
+    return [dict(items) for items in dict.fromkeys(tuple(form.items()) for form in forms)]
 
 
 def _any_of(nodes: Sequence[Node]) -> Node:

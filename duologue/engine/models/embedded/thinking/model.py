@@ -1,0 +1,91 @@
+"""The decoder that all sessions share, whatever runs it."""
+
+from __future__ import annotations
+
+import select
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from duologue.engine.config import ConfigError
+from duologue.engine.models.embedded.thinking.format import Format
+from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
+from duologue.engine.models.options import read_options
+from duologue.engine.runners.base import Finish, Runner
+from duologue.engine.runners.numpy import NumpyOptions, open_numpy
+from duologue.engine.runners.sessions import Sessions
+from duologue.engine.runners.window import WindowConfig
+from duologue.strict import Strict
+
+FOLDER = Path(__file__).parent.parent / "weights" / "thinker"
+"""Where the shipped weights are, a stock folder: ``config.json``, ``model.safetensors``, ``tokenizer.json``."""
+_PATIENCE_S = 10.0
+"""Time without a token after which a runner is taken for dead; it is a process of its own with vLLM."""
+
+
+class DecoderOptions(Strict):
+    """What runs the decoder."""
+
+    runner: Literal["light", "torch", "vllm"] = "light"
+    """``light`` needs numpy only."""
+    options: Mapping[str, Any] = Field(default_factory=dict)
+    """Of the runner."""
+    checkpoint: Path = FOLDER
+    """Its folder."""
+    window: WindowConfig = WindowConfig(high=440, low=300)
+    """When the oldest turns go. It was trained on sequences of this length."""
+
+
+class Model:
+    """Answers one question at a time: a few milliseconds, beside which the recogniser's work is long."""
+
+    def __init__(self, runner: Runner, form: Format, window: WindowConfig) -> None:
+        """Raise ``ConfigError`` for a window that does not fit the runner."""
+        self.format = form
+        self._runner = runner
+        try:
+            self.sessions = Sessions(runner, form.grammar, window)
+        except ValueError as error:
+            raise ConfigError(f"options of the trained thinker: {error}") from None
+
+    def answer(self, session: str) -> tuple[int, ...]:
+        """The tokens that answer the session's last unit; raises ``RuntimeError`` when the runner cannot."""
+        self.sessions.generate(session, self.format.sampling())
+        tokens: tuple[int, ...] = ()
+        while True:
+            if not self.sessions.ready:
+                self._wait()
+            for output in self.sessions.step():
+                tokens += output.tokens
+                if output.finish is Finish.FAILED:
+                    raise RuntimeError(f"the trained thinker: {output.detail}")
+                if output.finish is not None:
+                    return tokens
+
+    def close(self) -> None:
+        """End the runner; idempotent."""
+        self._runner.close()
+
+    def _wait(self) -> None:
+        fd = self._runner.wake_fd
+        if fd is None or not select.select([fd], [], [], _PATIENCE_S)[0]:
+            raise RuntimeError("the trained thinker's runner does not answer")
+
+
+def open_model(options: DecoderOptions) -> Model:
+    """Open the decoder; raises ``ConfigError`` when it cannot be opened."""
+    form = Format(Vocabulary.read(options.checkpoint / "tokenizer.json"))
+    return Model(_runner(options), form, options.window)
+
+
+def _runner(options: DecoderOptions) -> Runner:
+    if options.runner == "light":
+        return open_numpy(options.checkpoint, read_options(NumpyOptions, options.options, "light runner"))
+    try:
+        from duologue.engine.models.embedded.thinking.heavy import open_heavy
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"runner: {options.runner} needs the package {error.name!r}: install duologue[torch] or "
+                          f"duologue[vllm], or set runner to light") from None
+    return open_heavy(options.runner, options.checkpoint, options.options)

@@ -1,0 +1,97 @@
+"""One session's sequence: what was heard and said. A question adds nothing to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard, pause_token
+from duologue.engine.models.embedded.thinking.model import Model
+
+_MOST_UNITS = 3
+"""Units that one reply of the thinker's own may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    entry: int
+    call: Call | None
+
+
+class Record:
+    """Open in ``model`` from now on, until ``close``."""
+
+    def __init__(self, model: Model, session: str) -> None:
+        self._model = model
+        self._session = session
+        self._said: dict[int, _Said] = {}
+        """The entries of replies."""
+        self._asked: tuple[Heard | None, Answer] | None = None
+        """The last question since the sequence changed."""
+        model.sessions.open(session, model.format.prefix)
+
+    def close(self) -> None:
+        """Give back what is held."""
+        self._model.sessions.close(self._session)
+
+    def ask(self, heard: Heard) -> Answer:
+        """What the thinker does about ``heard``, said at this moment."""
+        token = pause_token(heard.silent_ms)
+        if self._asked is not None and self._asked[0] is not None \
+                and replace(self._asked[0], silent_ms=0) == replace(heard, silent_ms=0) \
+                and pause_token(self._asked[0].silent_ms) == token:
+            return self._asked[1]
+        mark = self._model.sessions.mark(self._session)
+        answer = self._answered(heard)
+        for _ in range(_MOST_UNITS - 1):
+            if answer.whole or not answer.text:
+                break
+            more = self._answered(None)
+            if not more.text:
+                break
+            answer = replace(more, text=f"{answer.text} {more.text}")
+        self._model.sessions.rollback(self._session, mark)
+        self._asked = heard, answer
+        return answer
+
+    @property
+    def asked(self) -> tuple[Heard, Answer] | None:
+        """The last question and its answer, if nothing was added to the sequence since."""
+        return None if self._asked is None or self._asked[0] is None else (self._asked[0], self._asked[1])
+
+    def listened(self, heard: Heard) -> None:
+        """Add what was heard, and not answered."""
+        self._add(heard, self._model.format.listening())
+
+    def kept(self, heard: Heard) -> None:
+        """Add what was heard over the agent's voice and changed nothing."""
+        self._add(heard, self._model.format.keeping())
+
+    def replied(self, turn: int, heard: Heard | None, call: Call | None, text: str) -> None:
+        """Add what was heard and reply ``turn``, made by ``call`` or the thinker itself; None: it came unasked."""
+        entry = self._add(heard, self._model.format.told(call, text))
+        self._said[turn] = _Said(entry, call)
+
+    def cut(self, turn: int, text: str) -> None:
+        """Only ``text`` was heard of reply ``turn``."""
+        said = self._said.get(turn)
+        if said is not None:
+            self._model.sessions.revise(self._session, said.entry, self._model.format.told(said.call, text, cut=True))
+            self._asked = None
+
+    def undo(self, turn: int) -> None:
+        """Take reply ``turn``, what it answers, and all since out of the sequence."""
+        said = self._said.get(turn)
+        if said is not None:
+            self._model.sessions.rollback(self._session, said.entry)
+            self._said = {number: other for number, other in self._said.items() if other.entry < said.entry}
+            self._asked = None
+
+    def _answered(self, heard: Heard | None) -> Answer:
+        form = self._model.format
+        self._model.sessions.append(self._session, (form.unit(heard),))
+        return form.read(self._model.answer(self._session))
+
+    def _add(self, heard: Heard | None, answer: tuple[int, ...]) -> int:
+        form = self._model.format
+        self._asked = None
+        return self._model.sessions.record(self._session, (form.unit(heard),), answer, len(answer))

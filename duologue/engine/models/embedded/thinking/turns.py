@@ -1,0 +1,47 @@
+"""Turn-taking that is trained: at every silence, and at every new word over a reply, the thinker decides."""
+
+from __future__ import annotations
+
+from duologue.engine.models.embedded.overlap import Verdict
+from duologue.engine.models.embedded.thinking.format import LONG_MS, PAUSES_MS, Heard
+from duologue.engine.models.embedded.thinking.record import Record
+from duologue.engine.models.embedded.utterance import Utterance
+
+_NOTHING_MS = 480
+"""Silence that ends an utterance without a word, or one that left the floor where it was."""
+_SURE_WORDS = 3
+"""Words over a reply that need no second look; a recogniser's first ones still change."""
+
+
+class Considered:
+    """Over one session's ``record``; see ``TurnTaking``."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+
+    def finished(self, utterance: Utterance) -> bool:
+        """See ``TurnTaking``."""
+        words = utterance.understanding.words
+        if not words or (utterance.over_reply and not utterance.granted):
+            return utterance.silent_ms >= _NOTHING_MS
+        if utterance.silent_ms > PAUSES_MS[-1]:
+            return True
+        if not utterance.silent_ms:
+            return False
+        answer = self._record.ask(Heard(words, utterance.silent_ms))
+        return answer.speaks and not answer.keeps
+
+    def judge(self, utterance: Utterance, *, adapted: bool) -> Verdict:
+        """See ``TurnTaking``."""
+        words = utterance.understanding.words
+        kept = Verdict.KEEPS if utterance.ended else Verdict.UNDECIDED
+        if not words:
+            return kept
+        long_ms = LONG_MS if adapted or utterance.ended else 2 * LONG_MS
+        heard = Heard(words, utterance.silent_ms, over=True, long=utterance.spoken_ms >= long_ms)
+        if self._record.ask(heard).keeps:
+            if utterance.ended:
+                self._record.kept(heard)
+            return kept
+        sure = utterance.ended or utterance.settled or len(words) >= _SURE_WORDS
+        return Verdict.TAKES if sure else Verdict.UNDECIDED
