@@ -86,7 +86,8 @@ def main() -> None:
                  finish(runner, Segment("a", args.length, (ids(16, turn),), None)))
             together = finish(runner, *(Segment(session, args.length, unit, answer) for session in "abcd"))
             note("one token of each of four sessions", kind, together[1:])
-    table = Table(f"CPU time of steps of a decoder of {sum(map(np.size, made.values())) / 1e6:.1f} M parameters, behind "
+    millions = sum(map(np.size, made.values())) / 1e6
+    table = Table(f"CPU time of steps of a decoder of {millions:.1f} M parameters, behind "
                   f"{args.length} positions")
     for (name, kind), taken in sorted(samples.items()):
         table.add(f"{name}, {kind}", taken)

@@ -15,7 +15,7 @@ from transformers import LlamaConfig, LlamaForCausalLM, Qwen3Config, Qwen3ForCau
 from duologue.engine.models.duplex import random
 from duologue.engine.models.duplex.checkpoint import CheckpointOptions, load
 from duologue.engine.models.duplex.config import DecoderConfig
-from duologue.engine.runners.base import Embeddings, Finish, Generated, Piece, Rows, Sampling, Segment, Tokens
+from duologue.engine.runners.base import Embeddings, Finish, Generated, Piece, Rows, Runner, Sampling, Segment, Tokens
 from duologue.engine.runners.torch import TorchOptions, TorchRunner
 
 MARGIN = 1e-2
@@ -107,7 +107,7 @@ class Told:
         self.finish, self.cached, self.detail = said.finish, said.cached, said.detail
 
 
-def hear(made: TorchRunner, told: dict[str, Told]) -> list[Generated]:
+def hear(made: Runner, told: dict[str, Told]) -> list[Generated]:
     """Do one step and file what was said."""
     said = list(made.step())
     for one in said:
@@ -115,7 +115,7 @@ def hear(made: TorchRunner, told: dict[str, Told]) -> list[Generated]:
     return said
 
 
-def finish(made: TorchRunner, *segments: Segment) -> dict[str, Told]:
+def finish(made: Runner, *segments: Segment) -> dict[str, Told]:
     """Submit segments and step until all are over."""
     told: dict[str, Told] = {}
     for segment in segments:

@@ -1,24 +1,20 @@
-"""The own runner against Hugging Face's Qwen3 and Llama: tokens and hidden states of sessions of many segments."""
+"""Our own runners against Hugging Face's Qwen3 and Llama: tokens and hidden states of sessions of many segments."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 
-from duologue.engine.runners.base import Finish, Piece, Rows, Tokens
-from duologue.engine.runners.torch import TorchOptions, TorchRunner
-from duologue.engine.runners.torch.decoder import Decoder
+from duologue.engine.runners.base import Finish, Piece, Runner, Tokens
+from tests.engine.runners.kinds import Kind
 from tests.engine.runners.torch_reference import (
     Reference,
     Told,
     embeddings,
     finish,
     reference,
-    runner,
     segment,
     small,
-    tiny,
     tokens,
 )
 
@@ -36,7 +32,7 @@ def units(count: int, seed: int) -> list[tuple[Piece, ...]]:
     return [(tokens(20, seed),), *((Tokens((256,)), embeddings(10, 100 * seed + i)) for i in range(count))]
 
 
-def session(made: TorchRunner, name: str, inputs: list[tuple[Piece, ...]]) -> tuple[list[list[int]], list[Piece]]:
+def session(made: Runner, name: str, inputs: list[tuple[Piece, ...]]) -> tuple[list[list[int]], list[Piece]]:
     """Run a session unit by unit, putting each segment's last token back; its tokens, and its whole sequence."""
     sequence: list[Piece] = []
     answers: list[list[int]] = []
@@ -52,9 +48,9 @@ def session(made: TorchRunner, name: str, inputs: list[tuple[Piece, ...]]) -> tu
     return answers, sequence
 
 
-def test_a_session_of_tokens_and_embeddings_is_one_sequence() -> None:
+def test_a_session_of_tokens_and_embeddings_is_one_sequence(kind: Kind) -> None:
     inputs = units(6, seed=2)
-    answers, _ = session(runner(), "a", inputs)
+    answers, _ = session(kind(), "a", inputs)
     expected: list[list[int]] = []
     sequence: list[Piece] = []
     for new in inputs:
@@ -66,15 +62,15 @@ def test_a_session_of_tokens_and_embeddings_is_one_sequence() -> None:
     assert min(len(answer) for answer in answers) < 6, "a stop token was among them"
 
 
-def test_a_long_answer_goes_on_as_the_reference_does() -> None:
+def test_a_long_answer_goes_on_as_the_reference_does(kind: Kind) -> None:
     given = [tokens(30, 5)]
-    told = finish(runner(), segment("a", 0, given, 60))["a"]
+    told = finish(kind(), segment("a", 0, given, 60))["a"]
     assert told.tokens == reference().greedy(given, 60)
     assert len(set(told.tokens)) > 20, "random weights that repeat themselves would show little"
 
 
-def test_what_is_cut_is_forgotten() -> None:
-    made = runner(block=16)
+def test_what_is_cut_is_forgotten(kind: Kind) -> None:
+    made = kind(block=16)
     first, audio, other = tokens(25, 2), embeddings(30, 2), tokens(9, 3)
     finish(made, segment("a", 0, [first, audio], 8))
     for keep in (40, 33, 32, 31, 25, 1):
@@ -88,9 +84,9 @@ def test_what_is_cut_is_forgotten() -> None:
         finish(made, segment("a", 0, [first, audio], 8))
 
 
-def test_a_session_opened_again_elsewhere_goes_on_the_same() -> None:
+def test_a_session_opened_again_elsewhere_goes_on_the_same(kind: Kind) -> None:
     inputs = units(4, seed=3)
-    here, there = runner(), runner(prefill_chunk=13, block=32)
+    here, there = kind(), kind(prefill_chunk=13, block=32)
     _, sequence = session(here, "a", inputs[:-1])
     cached = here.keepable("a", 10**6)
     on = finish(here, segment("a", cached, inputs[-1], 8))["a"]
@@ -101,14 +97,14 @@ def test_a_session_opened_again_elsewhere_goes_on_the_same() -> None:
     assert finish(here, segment("a", 0, [*sequence, *inputs[-1]], 8))["a"].tokens == on.tokens
 
 
-def test_many_sessions_together_say_what_each_says_alone() -> None:
+def test_many_sessions_together_say_what_each_says_alone(kind: Kind) -> None:
     inputs: dict[str, list[Piece]] = {f"s{i}": [tokens(3 + 17 * i, i), embeddings(10, i), Tokens((256,))]
                                       for i in range(9)}
     segments = [segment(name, 0, pieces, 4 + len(name) + i, "all")
                 for i, (name, pieces) in enumerate(inputs.items())]
-    together = finish(runner(prefill_chunk=50), *segments)
+    together = finish(kind(prefill_chunk=50), *segments)
     for one in segments:
-        alone = finish(runner(), one)[one.session]
+        alone = finish(kind(), one)[one.session]
         assert together[one.session].tokens == alone.tokens
         assert one.sampling is not None
         assert alone.tokens == reference().greedy(one.pieces, one.sampling.max_tokens)
@@ -118,56 +114,38 @@ def test_many_sessions_together_say_what_each_says_alone() -> None:
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 16, 1000])
-def test_a_prefill_in_chunks_is_the_whole_prefill(chunk: int) -> None:
+def test_a_prefill_in_chunks_is_the_whole_prefill(kind: Kind, chunk: int) -> None:
     pieces: list[Piece] = [tokens(21, 1), embeddings(22, 1), tokens(1, 2), embeddings(30, 3)]
-    told = finish(runner(prefill_chunk=chunk), segment("a", 0, pieces, None, "all"))["a"]
+    told = finish(kind(prefill_chunk=chunk), segment("a", 0, pieces, None, "all"))["a"]
     assert told.finish is Finish.STOP
     assert told.cached == 74
     close(told, pieces, 0, 74)
 
 
-def test_hidden_states_are_of_the_positions_asked_for() -> None:
+def test_hidden_states_are_of_the_positions_asked_for(kind: Kind) -> None:
     pieces: list[Piece] = [tokens(12, 9)]
-    none = finish(runner(), segment("a", 0, pieces, 5))["a"]
-    generated = finish(runner(), segment("a", 0, pieces, 5, "generated"))["a"]
+    none = finish(kind(), segment("a", 0, pieces, 5))["a"]
+    generated = finish(kind(), segment("a", 0, pieces, 5, "generated"))["a"]
     assert none.rows == {}
     close(generated, [*pieces, Tokens(tuple(generated.tokens[:-1]))], 12, 16)
 
 
-def test_a_head_tied_to_the_embedding_is_used() -> None:
+def test_a_head_tied_to_the_embedding_is_used(kind: Kind) -> None:
     config, tensors = small(tie_word_embeddings=True)
     assert "lm_head.weight" not in tensors
     given = tokens(20, 1, config.vocab_size)
-    told = finish(TorchRunner(config, tensors.items(), TorchOptions(max_length=64)), segment("a", 0, [given], 10))["a"]
+    told = finish(kind((config, tensors), max_length=64), segment("a", 0, [given], 10))["a"]
     assert told.tokens == Reference(config, tensors).greedy([given], 10)
 
 
-def test_a_llama_is_a_decoder_without_norms_on_query_and_key_and_turns_by_its_own_theta() -> None:
+def test_a_llama_is_a_decoder_without_norms_on_query_and_key_and_turns_by_its_own_theta(
+        kind: Kind) -> None:
     config, tensors = small(model_type="llama", rope_theta=1e4, num_key_value_heads=4, rms_norm_eps=1e-5)
     assert not any("q_norm" in name or "k_norm" in name for name in tensors)
     given: list[Piece] = [tokens(20, 2, config.vocab_size), embeddings(5, 3, config.hidden_size)]
     held = Reference(config, tensors)
-    made = TorchRunner(config, tensors.items(), TorchOptions(max_length=64))
+    made = kind((config, tensors), max_length=64)
     told = finish(made, segment("a", 0, given, 12, "all"))["a"]
     assert told.tokens == held.greedy(given, 12)
     hidden, _ = held.states([*given, Tokens(tuple(told.tokens[:-1]))])
     np.testing.assert_allclose(np.stack([told.rows[i] for i in range(36)]), hidden, atol=2e-4, rtol=1e-3)
-
-
-def test_half_precision_gives_nearly_the_same_states() -> None:
-    pieces: list[Piece] = [tokens(40, 4)]
-    expected, _ = reference().states(pieces)
-    told = finish(runner(dtype="bfloat16"), segment("a", 0, pieces, None, "all"))["a"]
-    made: Rows = np.stack([told.rows[i] for i in range(40)])
-    alike = (made * expected).sum(-1) / np.linalg.norm(made, axis=-1) / np.linalg.norm(expected, axis=-1)
-    # bfloat16 has 8 bits of mantissa, and a sharp attention of random weights makes much of the last.
-    assert np.median(alike) > 0.99
-
-
-def test_weights_in_another_type_are_converted() -> None:
-    config, tensors = tiny()
-    halves = {name: tensor.to(torch.bfloat16) for name, tensor in tensors.items()}
-    decoder = Decoder(config, halves.items(), 16, torch.device("cpu"), torch.float32)
-    rows = decoder.embed(torch.tensor([3]))
-    assert rows.dtype == torch.float32
-    assert torch.equal(rows[0], halves["model.embed_tokens.weight"][3].float())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 from hypothesis import settings
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from duologue.engine.runners.base import Embeddings, Finish, Generated, Piece, Segment, Tokens
-from duologue.engine.runners.torch import TorchOptions, TorchRunner
+from duologue.engine.runners.numpy import NumpyRunner
+from duologue.engine.runners.torch import TorchRunner
+from tests.engine.runners.kinds import on_numpy, on_torch
 from tests.engine.runners.torch_reference import Reference, embeddings, segment, small, tokens
 
 MAX_LENGTH = 60
@@ -78,11 +81,12 @@ class Twin:
 
 
 class RunnerMachine(RuleBasedStateMachine):
+    kind: ClassVar[Callable[..., TorchRunner | NumpyRunner]]
+
     def __init__(self) -> None:
         super().__init__()
-        config, tensors = small()
-        self.runner = TorchRunner(config, tensors.items(), TorchOptions(
-            positions=256, block=8, max_length=MAX_LENGTH, max_sessions=4, prefill_chunk=9))
+        self.runner = type(self).kind(small(), positions=256, block=8, max_length=MAX_LENGTH, max_sessions=4,
+                                      prefill_chunk=9)
         self.twins: dict[str, Twin] = {}
 
     sessions = st.sampled_from("abcd")
@@ -130,5 +134,13 @@ class RunnerMachine(RuleBasedStateMachine):
         assert self.runner._kv.free == 256
 
 
-TestRunner = RunnerMachine.TestCase
-TestRunner.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+class TorchMachine(RunnerMachine):
+    kind = on_torch
+
+
+class NumpyMachine(RunnerMachine):
+    kind = on_numpy
+
+
+TestTorch, TestNumpy = TorchMachine.TestCase, NumpyMachine.TestCase
+TestTorch.settings = TestNumpy.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
