@@ -89,9 +89,13 @@ class Callers:
     """What callers say to the dialogue: its intents, each as likely as another, some with a courtesy around them."""
 
     def __init__(self, fill: Fill, phrasings: Mapping[str, Sequence[str]] = intents.INTENTS,
+                 rules: Mapping[str, Sequence[str]] | None = None,
                  bare: Sequence[str] = ("fragment", "backchannel")) -> None:
-        """``phrasings`` are the templates of each intent; around a ``bare`` one there is no courtesy."""
-        self._sampler = Sampler(trees(RULES), fill)
+        """``phrasings`` are the templates of each intent, ``rules`` those that only they use.
+
+        Around a ``bare`` intent there is no courtesy. Raises TemplateError.
+        """
+        self._sampler = Sampler(trees({**RULES, **(rules or {})}), fill)
         self._intents = trees(phrasings)
         self._courtesies = trees({"lead": intents.LEAD, "tail": intents.TAIL})
         self._bare = frozenset(bare)

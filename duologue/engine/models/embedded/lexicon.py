@@ -27,20 +27,25 @@ _SOUNDS = {"mm-hm": ("M HH M", "AH M HH AH M", "M HH AH M")}
 FREE_WORDS = tuple(FREE_PREFIX + phone.lower() for phone in PHONES)
 
 
+def pronunciations() -> dict[str, list[str]]:
+    """Every known word in lower case with its pronunciations, phones set apart by blanks."""
+    spoken: dict[str, list[str]] = {}
+    with (Path(pocketsphinx.get_model_path("en-us")) / "cmudict-en-us.dict").open(encoding="utf-8") as lines:
+        for line in lines:
+            word, _, phones = line.strip().partition(" ")
+            spoken.setdefault(word.split("(")[0], []).append(phones)
+    for word, sounds in _SOUNDS.items():
+        spoken.setdefault(word, []).extend(sounds)
+    return spoken
+
+
 class Lexicon:
     """The two dictionaries of a recogniser, as files, and the phones of their words."""
 
     def __init__(self, grammar_words: Iterable[str], frequent: int) -> None:
         """``frequent`` is how many of the language model's words are kept."""
-        model = Path(pocketsphinx.get_model_path("en-us"))
-        spoken: dict[str, list[str]] = {}
-        with (model / "cmudict-en-us.dict").open(encoding="utf-8") as lines:
-            for line in lines:
-                word, _, phones = line.strip().partition(" ")
-                spoken.setdefault(word.split("(")[0], []).append(phones)
-        for word, sounds in _SOUNDS.items():
-            spoken.setdefault(word, []).extend(sounds)
-        self.language_model = str(model / "en-us.lm.bin")
+        spoken = pronunciations()
+        self.language_model = pocketsphinx.get_model_path("en-us/en-us.lm.bin")
         needed = sorted(grammar_words)
         free = _frequent(self.language_model, spoken, frequent) | set(needed)
         self._phones = {word: tuple(spoken[word][0].split()) for word in free}
