@@ -1,4 +1,4 @@
-"""Pronunciations for the recogniser: cut down from CMUdict to what the language model and the grammar need.
+"""Pronunciations for the recognisers: cut down from CMUdict to what the language model and the grammar need.
 
 A decoder with all 135 000 words takes 0.5 s and 92 MB; the most frequent 10 000 and the grammar's own words are
 as good here, three times faster to load and twice to search.
@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import pocketsphinx
+
+from duologue.engine.config import ConfigError
 
 FREE_PREFIX = "ph-"
 """Words that start so stand for one phone of free speech in the grammar."""
@@ -21,6 +23,9 @@ PHONES = ("AA", "AE", "AH", "AO", "AW", "AY", "B", "CH", "D", "DH", "EH", "ER", 
           "Z", "ZH")
 """The phones of pocketsphinx's en-us acoustic model (ARPAbet)."""
 
+LANGUAGE_MODEL, DICTIONARY = "hearing.lm.bin", "hearing.dict"
+_WEIGHTS = Path(__file__).parent / "weights"
+
 _SOUNDS = {"mm-hm": ("M HH M", "AH M HH AH M", "M HH AH M")}
 """Sounds CMUdict does not have."""
 
@@ -29,38 +34,36 @@ FREE_WORDS = tuple(FREE_PREFIX + phone.lower() for phone in PHONES)
 
 def pronunciations() -> dict[str, list[str]]:
     """Every known word in lower case with its pronunciations, phones set apart by blanks."""
-    spoken: dict[str, list[str]] = {}
-    with (Path(pocketsphinx.get_model_path("en-us")) / "cmudict-en-us.dict").open(encoding="utf-8") as lines:
-        for line in lines:
-            word, _, phones = line.strip().partition(" ")
-            spoken.setdefault(word.split("(")[0], []).append(phones)
+    spoken = read_dictionary(Path(pocketsphinx.get_model_path("en-us")) / "cmudict-en-us.dict")
     for word, sounds in _SOUNDS.items():
         spoken.setdefault(word, []).extend(sounds)
     return spoken
 
 
-class Lexicon:
-    """The two dictionaries of a recogniser, as files, and the phones of their words."""
+def read_dictionary(path: Path) -> dict[str, list[str]]:
+    """The pronunciations in a dictionary file of pocketsphinx's."""
+    spoken: dict[str, list[str]] = {}
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            word, _, phones = line.strip().partition(" ")
+            spoken.setdefault(word.split("(")[0], []).append(phones)
+    return spoken
 
-    def __init__(self, grammar_words: Iterable[str], frequent: int) -> None:
-        """``frequent`` is how many of the language model's words are kept."""
-        spoken = pronunciations()
-        self.language_model = pocketsphinx.get_model_path("en-us/en-us.lm.bin")
-        needed = sorted(grammar_words)
-        free = _frequent(self.language_model, spoken, frequent) | set(needed)
-        self._phones = {word: tuple(spoken[word][0].split()) for word in free}
-        self._folder = tempfile.TemporaryDirectory(prefix="duologue-")
-        self.free_dictionary = self._write("free.dict", {word: spoken[word] for word in sorted(free)})
-        loop = {word: [phone] for word, phone in zip(FREE_WORDS, PHONES, strict=True)}
-        self.grammar_dictionary = self._write("grammar.dict", {word: spoken[word] for word in needed} | loop)
 
-    def _write(self, name: str, entries: dict[str, list[str]]) -> str:
-        path = Path(self._folder.name) / name
-        with path.open("w", encoding="utf-8") as file:
-            for word, pronunciations in entries.items():
-                for i, phones in enumerate(pronunciations):
-                    file.write(f"{word}{f'({i + 1})' if i else ''} {phones}\n")
-        return str(path)
+def write_dictionary(path: Path, entries: Mapping[str, Sequence[str]]) -> None:
+    """Write each word's pronunciations as a dictionary file of pocketsphinx's."""
+    with path.open("w", encoding="utf-8") as file:
+        for word, ways in entries.items():
+            for i, phones in enumerate(ways):
+                file.write(f"{word}{f'({i + 1})' if i else ''} {phones}\n")
+
+
+class Sounds:
+    """The phones of known words."""
+
+    def __init__(self, spoken: Mapping[str, Sequence[str]]) -> None:
+        """``spoken`` has each word's pronunciations, of which the first counts."""
+        self._phones = {word: tuple(ways[0].split()) for word, ways in spoken.items()}
 
     def phones(self, words: Sequence[str]) -> tuple[str, ...]:
         """The phones of ``words`` one after another; words that are not known have none."""
@@ -69,6 +72,41 @@ class Lexicon:
     def phones_of_text(self, text: str) -> tuple[str, ...]:
         """The same for written text."""
         return self.phones(re.findall(r"[a-z']+", text.lower()))
+
+
+class Lexicon(Sounds):
+    """The two dictionaries of a recogniser with a grammar, as files."""
+
+    def __init__(self, grammar_words: Iterable[str], frequent: int) -> None:
+        """``frequent`` is how many of the language model's words are kept."""
+        spoken = pronunciations()
+        self.language_model = pocketsphinx.get_model_path("en-us/en-us.lm.bin")
+        needed = sorted(grammar_words)
+        free = _frequent(self.language_model, spoken, frequent) | set(needed)
+        super().__init__({word: spoken[word] for word in free})
+        self._folder = tempfile.TemporaryDirectory(prefix="duologue-")
+        self.free_dictionary = self._write("free.dict", {word: spoken[word] for word in sorted(free)})
+        loop = {word: [phone] for word, phone in zip(FREE_WORDS, PHONES, strict=True)}
+        self.grammar_dictionary = self._write("grammar.dict", {word: spoken[word] for word in needed} | loop)
+
+    def _write(self, name: str, entries: Mapping[str, Sequence[str]]) -> str:
+        path = Path(self._folder.name) / name
+        write_dictionary(path, entries)
+        return str(path)
+
+
+class FittedLexicon(Sounds):
+    """The fitted language model and the dictionary of its words, two files beside this package."""
+
+    def __init__(self, folder: Path = _WEIGHTS) -> None:
+        """``folder`` holds ``hearing.lm.bin`` and ``hearing.dict``; raises ``ConfigError`` if they are missing."""
+        for file in (LANGUAGE_MODEL, DICTIONARY):
+            if not (folder / file).is_file():
+                raise ConfigError(f"the recogniser needs {folder / file}: install the package whole, or run "
+                                  "python -m training.thinker.language")
+        self.language_model = str(folder / LANGUAGE_MODEL)
+        self.dictionary = str(folder / DICTIONARY)
+        super().__init__(read_dictionary(folder / DICTIONARY))
 
 
 def _frequent(path: str, words: Iterable[str], count: int) -> set[str]:

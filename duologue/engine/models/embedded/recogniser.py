@@ -1,4 +1,4 @@
-"""Two decoders side by side on the same audio: a free language model and the dialogue's grammar.
+"""Speech to words: two decoders side by side, or one whose language model is fitted to the dialogue.
 
 A recogniser is leased for one utterance at a time; the pool grows while nobody waits for it. pocketsphinx
 holds Python's lock all the time, so loading one (about 0.3 s) in a thread would not spare anybody.
@@ -7,13 +7,14 @@ holds Python's lock all the time, so loading one (about 0.3 s) in a thread would
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import pocketsphinx
 
 from duologue.engine.messages import Pcm
 from duologue.engine.models.embedded.automaton import Automaton
-from duologue.engine.models.embedded.lexicon import FREE_PREFIX, FREE_WORDS, Lexicon
+from duologue.engine.models.embedded.lexicon import FREE_PREFIX, FittedLexicon, Lexicon
 
 FRAMES_PER_SECOND = 100
 """pocketsphinx's default ``frate``."""
@@ -54,7 +55,7 @@ class Hypothesis:
 
 
 class Recogniser:
-    """A pair of decoders. Raises RuntimeError where pocketsphinx cannot decode."""
+    """A free language model and the dialogue's grammar. Raises RuntimeError where pocketsphinx cannot decode."""
 
     def __init__(self, lexicon: Lexicon, automaton: Automaton) -> None:
         # A second pass and a lattice search cost 80 ms at the end of a sentence for one word in fifty.
@@ -99,6 +100,38 @@ class Recogniser:
         return channel
 
 
+class Transcriber:
+    """One decoder with a fitted language model. Raises RuntimeError where pocketsphinx cannot decode."""
+
+    def __init__(self, lexicon: FittedLexicon) -> None:
+        self._decoder = pocketsphinx.Decoder(lm=lexicon.language_model, dict=lexicon.dictionary, fwdflat=False,
+                                             bestpath=False, loglevel="FATAL")
+
+    def start(self, channel: str) -> None:
+        """See ``Recogniser``."""
+        self._decoder.set_cmn(channel)
+        self._decoder.start_utt()
+
+    def feed(self, pcm: Pcm) -> None:
+        """See ``Recogniser``."""
+        self._decoder.process_raw(pcm.tobytes())
+
+    def partial(self) -> Hypothesis:
+        """The words so far."""
+        return _hypothesis(self._decoder)
+
+    def finish(self) -> Hypothesis:
+        """End the utterance: its words."""
+        self._decoder.end_utt()
+        return _hypothesis(self._decoder)
+
+    @property
+    def channel(self) -> str:
+        """See ``Recogniser``."""
+        channel: str = self._decoder.get_cmn(True)
+        return channel
+
+
 def _hypothesis(decoder: pocketsphinx.Decoder) -> Hypothesis:
     if decoder.hyp() is None:
         return Hypothesis()
@@ -117,20 +150,19 @@ def _hypothesis(decoder: pocketsphinx.Decoder) -> Hypothesis:
 class ChannelMeter:
     """Measures a caller's mean spectrum from a little speech.
 
-    Both decoders normalise by it. They adapt over five seconds, and until then hear half as many words wrong
+    Decoders normalise by it. They adapt over five seconds, and until then hear half as many words wrong
     again: 31 % against 21 % of the free words in a caller's first sentence (flite's four voices).
     """
 
-    def __init__(self, lexicon: Lexicon) -> None:
+    def __init__(self, dictionary: str, word: str) -> None:
+        """``dictionary`` is any that has ``word``."""
         # Any search will do: what is wanted is what the decoder does before it.
-        self._decoder = pocketsphinx.Decoder(lm=None, dict=lexicon.grammar_dictionary, bestpath=False,
-                                             loglevel="FATAL")
-        word = FREE_WORDS[0]
+        self._decoder = pocketsphinx.Decoder(lm=None, dict=dictionary, bestpath=False, loglevel="FATAL")
         self._decoder.add_fsg("one", self._decoder.create_fsg("one", 0, 1, [(0, 1, 1.0, word)]))
         self._decoder.activate_search("one")
 
     def measure(self, pcm: Pcm) -> str:
-        """The mean spectrum of ``pcm`` (16 kHz), as ``Recogniser.start`` takes it."""
+        """The mean spectrum of ``pcm`` (16 kHz), as ``start`` takes it."""
         self._decoder.start_utt()
         self._decoder.process_raw(pcm.tobytes(), full_utt=True)
         self._decoder.end_utt()
@@ -138,33 +170,35 @@ class ChannelMeter:
         return channel
 
 
-class Pool:
-    """Recognisers for all sessions of a stage: ``warm`` from the start, at most ``limit``."""
+AnyRecogniser = Recogniser | Transcriber
 
-    def __init__(self, lexicon: Lexicon, automaton: Automaton, warm: int, limit: int) -> None:
-        self._lexicon = lexicon
-        self._automaton = automaton
+
+class Pool:
+    """Recognisers of one kind for all sessions of a stage: ``warm`` from the start, at most ``limit``."""
+
+    def __init__(self, load: Callable[[], AnyRecogniser], meter: ChannelMeter, warm: int, limit: int) -> None:
+        self._load = load
         self._limit = limit
         self._count = 0
-        self._free: list[Recogniser] = []
-        self.meter = ChannelMeter(lexicon)
+        self._free: list[AnyRecogniser] = []
+        self.meter = meter
         for _ in range(min(warm, limit)):
             self.grow()
 
     def grow(self) -> None:
         """Load one more."""
-        self._free.append(Recogniser(self._lexicon, self._automaton))
+        self._free.append(self._load())
         self._count += 1
 
     def wants_more(self, sessions: int) -> bool:
         """Whether ``sessions`` callers could have to wait for one another and another is allowed."""
         return self._count < min(sessions, self._limit)
 
-    def lease(self) -> Recogniser | None:
+    def lease(self) -> AnyRecogniser | None:
         """A free recogniser, or None for now."""
         return self._free.pop() if self._free else None
 
-    def give_back(self, recogniser: Recogniser) -> None:
+    def give_back(self, recogniser: AnyRecogniser) -> None:
         """Return a leased one whose utterance is finished."""
         self._free.append(recogniser)
 

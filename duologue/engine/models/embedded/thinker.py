@@ -37,7 +37,7 @@ from duologue.engine.models.embedded.endpoint import Patience
 from duologue.engine.models.embedded.lexicon import FREE_WORDS, Lexicon
 from duologue.engine.models.embedded.mind import Mind
 from duologue.engine.models.embedded.readers import Agreed
-from duologue.engine.models.embedded.recogniser import Pool
+from duologue.engine.models.embedded.recogniser import ChannelMeter, Pool, Recogniser
 from duologue.engine.models.embedded.thinking.model import DecoderOptions, Model, open_model
 from duologue.engine.models.embedded.thinking.record import Record
 from duologue.engine.models.embedded.thinking.turns import Considered
@@ -79,7 +79,9 @@ class Thinker:
         self._options = options
         self._unit_ms = unit_ms
         self._lexicon = Lexicon(grammar().words, options.frequent_words)
-        self._pool = Pool(self._lexicon, compile_grammar(grammar(), FREE_WORDS), options.warm_recognisers,
+        automaton = compile_grammar(grammar(), FREE_WORDS)
+        meter = ChannelMeter(self._lexicon.grammar_dictionary, FREE_WORDS[0])
+        self._pool = Pool(lambda: Recogniser(self._lexicon, automaton), meter, options.warm_recognisers,
                           options.max_recognisers)
         self._reader = Agreed(self._lexicon)
         self._model: Model | None = open_model(options.decoder) if options.wit == "trained" else None
