@@ -4,158 +4,71 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from duologue.engine.runners.base import Sampling, Swap
 from duologue.engine.runners.drawing import order
+from duologue.engine.runners.numpy.choosing import Chooser
 from duologue.engine.runners.rules import check, uniform
-from duologue.engine.runners.sampling import choose, constrain
+from duologue.engine.runners.sampling import choose as torch_choose
+from duologue.engine.runners.sampling import constrain
+from tests.engine.runners.naive_sampling import (
+    VOCABULARY,
+    ids,
+    logits,
+    naive_constrain,
+    naive_shares,
+    naive_token,
+    samplings,
+)
 
-VOCABULARY = 12
-
-ids = st.integers(0, VOCABULARY - 1)
-some_ids = st.lists(ids, max_size=5).map(tuple)
-# Few values, so that there are ties, and a distance between those that differ.
-logits = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=VOCABULARY, max_size=VOCABULARY)
-
-
-swaps = st.builds(Swap, ids, ids, ids, st.booleans())
-
-
-@st.composite
-def samplings(draw: st.DrawFn) -> Sampling:
-    sampling = Sampling(
-        max_tokens=draw(st.integers(1, 4)), temperature=draw(st.sampled_from([0.0, 0.5, 1.0, 2.0])),
-        top_k=draw(st.integers(0, VOCABULARY + 1)), top_p=draw(st.sampled_from([0.0513, 0.3017, 0.7713, 1.0])),
-        repetition_penalty=draw(st.sampled_from([0.8, 1.0, 1.3])),
-        repetition=draw(st.sampled_from(["once", "often", "divide"])), repetition_window=draw(st.integers(0, 4)),
-        recent=draw(some_ids), forbidden=draw(some_ids), first=draw(some_ids),
-        bias=tuple(draw(st.lists(st.tuples(ids, st.sampled_from([-3.0, 2.5])), max_size=3))),
-        damp=tuple(draw(st.lists(st.tuples(ids, st.sampled_from([0.5, 1.1])), max_size=3))),
-        tried=draw(st.none() | ids), at_once=draw(st.none() | st.tuples(ids, st.integers(1, 3))),
-        swap=draw(st.none() | swaps), at_budget=draw(st.none() | ids), seed=draw(st.integers(0, 5)))
-    try:
-        check(sampling, VOCABULARY)
-    except ValueError:
-        assume(False)
-    return sampling
+Choose = Callable[[torch.Tensor, Sequence[Sampling], Sequence[Sequence[int]]], list[int]]
 
 
-def only(row: list[float], token: int) -> list[float]:
-    return [value if i == token else -math.inf for i, value in enumerate(row)]
+def numpy_choose(rows: torch.Tensor, samplings: Sequence[Sampling], said: Sequence[Sequence[int]]) -> list[int]:
+    return [Chooser(sampling).choose(row, tokens)
+            for row, sampling, tokens in zip(rows.numpy(), samplings, said, strict=True)]
 
 
-def naive_trial(row: list[float], sampling: Sampling, place: int) -> bool:
-    """Whether ``tried`` is drawn."""
-    assert sampling.tried is not None
-    if sampling.temperature == 0:
-        return row.index(max(row)) == sampling.tried
-    share = math.exp(row[sampling.tried]) / sum(map(math.exp, row))
-    number = np.random.Generator(np.random.Philox(key=sampling.seed, counter=[place, 1, 0, 0])).random()
-    assume(abs(number - share) > 1e-5)
-    return bool(number < share)
+both = pytest.mark.parametrize("choose", [torch_choose, numpy_choose], ids=["torch", "numpy"])
 
 
-def naive_penalty(row: list[float], sampling: Sampling, tokens: tuple[int, ...]) -> list[float]:
-    told = [*sampling.recent, *tokens]
-    told = told[max(len(told) - sampling.repetition_window, 0):] if sampling.repetition_window else told
-    swap = sampling.swap
-    times = Counter(swap.chosen if swap is not None and id == swap.into else id for id in told)
-    made = []
-    for i, value in enumerate(row):
-        factor = 1.0 if not times[i] else sampling.repetition_penalty ** times[i] if sampling.repetition == "often" \
-            else sampling.repetition_penalty
-        made.append(value / factor if value > 0 or sampling.repetition == "divide" else value * factor)
-    return made
-
-
-def naive_constrain(row: list[float], sampling: Sampling, tokens: tuple[int, ...]) -> list[float]:
-    if sampling.at_budget is not None and len(tokens) == sampling.max_tokens - 1:
-        return only(row, sampling.at_budget)
-    held = sampling.first if not tokens else ()
-    if sampling.tried is not None and (not held or sampling.tried in held) \
-            and naive_trial(row, sampling, len(tokens)):
-        return only(row, sampling.tried)
-    made = []
-    for i, penalised in enumerate(naive_penalty(row, sampling, tokens)):
-        value = penalised + sum(amount for id, amount in sampling.bias if id == i)
-        for id, factor in sampling.damp:
-            if id == i:
-                value = value / factor if value > 0 else value * factor
-        if i in sampling.forbidden or i == sampling.tried or (held and i not in held):
-            value = -math.inf
-        made.append(value)
-    if sampling.at_once is not None:
-        token, most = sampling.at_once
-        if made[token] > -math.inf and sum(value > made[token] for value in made) < most:
-            return only(made, token)
-    return made
-
-
-def naive_shares(row: list[float], sampling: Sampling) -> list[tuple[int, float]]:
-    """What may be drawn, the most probable first, with probabilities that add up to less than 1 where some is cut."""
-    order = sorted(range(VOCABULARY), key=lambda i: (-row[i], i))
-    if sampling.temperature == 0:
-        return [(order[0], 1.0)]
-    kept = order[:sampling.top_k] if sampling.top_k else order
-    weights = [math.exp((row[i] - row[order[0]]) / sampling.temperature) for i in kept]
-    shares, before = [], 0.0
-    for i, weight in zip(kept, weights, strict=True):
-        if before >= sampling.top_p:
-            break
-        shares.append((i, weight / sum(weights)))
-        before += weight / sum(weights)
-    return shares
-
-
-def naive_choice(row: list[float], sampling: Sampling, place: int) -> int | None:
-    """The token, or None where rounding may decide."""
-    shares = naive_shares(row, sampling)
-    number = np.random.Generator(np.random.Philox(key=sampling.seed, counter=place)).random()
-    goal = number * sum(share for _, share in shares)
-    before = 0.0
-    for i, share in shares:
-        before += share
-        if abs(before - goal) < 1e-9:
-            return None
-        if before > goal:
-            return i
-    raise AssertionError("the shares add up to all")
+Case = tuple[list[float], Sampling, tuple[int, ...]]
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(logits, samplings(), st.lists(ids, max_size=3).map(tuple)), min_size=1, max_size=4))
-def test_the_rules_are_those_of_the_naive_version(cases: list[tuple[list[float], Sampling, tuple[int, ...]]]) -> None:
+def test_the_rules_are_those_of_the_naive_version(cases: list[Case]) -> None:
     cases = [(row, sampling, tokens[:sampling.max_tokens - 1]) for row, sampling, tokens in cases]
-    given_logits = torch.tensor([row for row, *_ in cases])
+    rows = torch.tensor([row for row, *_ in cases])
     rules, said = [sampling for _, sampling, _ in cases], [tokens for *_, tokens in cases]
-    made = constrain(given_logits, rules, said)
-    for row, (values, sampling, tokens) in zip(made, cases, strict=True):
-        np.testing.assert_allclose(row.numpy(), naive_constrain(values, sampling, tokens), rtol=1e-6)
-    for token, row, (_, sampling, tokens) in zip(choose(given_logits, rules, said), made, cases, strict=True):
-        expected = naive_choice(row.tolist(), sampling, len(tokens))
-        swap = sampling.swap
-        if swap is not None and expected == swap.chosen \
-                and (swap.at_first if not tokens else tokens[-1] != swap.but_after):
-            expected = swap.into
-        assert expected in (token, None)
+    made = constrain(rows, rules, said)
+    for row, case in zip(made, cases, strict=True):
+        np.testing.assert_allclose(row.numpy(), naive_constrain(*case), rtol=1e-6)
+    for row, sampling, tokens, *chosen in zip(made, rules, said, torch_choose(rows, rules, said),
+                                              numpy_choose(rows, rules, said), strict=True):
+        expected = naive_token(row.tolist(), sampling, tokens)
+        assert expected is None or chosen == [expected] * 2
 
 
 @settings(max_examples=50, deadline=None)
 @given(logits, samplings())
-def test_choosing_leaves_the_logits(row: list[float], sampling: Sampling) -> None:
+@both
+def test_choosing_leaves_the_logits(choose: Choose, row: list[float], sampling: Sampling) -> None:
     given_logits = torch.tensor([row])
     choose(given_logits, [sampling], [()])
     assert given_logits.tolist() == [torch.tensor(row).tolist()]
 
 
-def test_a_rows_choice_does_not_depend_on_the_others() -> None:
+@both
+def test_a_rows_choice_does_not_depend_on_the_others(choose: Choose) -> None:
     rows = torch.randn(8, 400, generator=torch.Generator().manual_seed(1))
     rules = [Sampling(max_tokens=9, temperature=t, top_k=k, top_p=p, seed=s, tried=tried, repetition_penalty=r,
                       recent=(s,), forbidden=(5, 6))
@@ -172,7 +85,8 @@ def flat(size: int) -> list[tuple[int, ...]]:
     return [(0,) * n for n in range(size)]
 
 
-def test_draws_follow_the_probabilities() -> None:
+@both
+def test_draws_follow_the_probabilities(choose: Choose) -> None:
     sampling = Sampling(max_tokens=10**6, temperature=1.0, top_k=3)
     row = torch.tensor([0.0, 1.0, 2.0, -1.0, 0.5])
     counts = Counter(choose(row.expand(4000, -1), [sampling] * 4000, flat(4000)))
@@ -194,7 +108,8 @@ def test_the_few_largest_are_those_of_all_in_order(seed: int, count: int) -> Non
     assert scores.tolist() == all_scores[:, :count].tolist()
 
 
-def test_the_same_seed_draws_the_same_and_another_differs() -> None:
+@both
+def test_the_same_seed_draws_the_same_and_another_differs(choose: Choose) -> None:
     rows = torch.zeros(64, 50)
 
     def draws(seed: int) -> list[int]:
@@ -205,7 +120,8 @@ def test_the_same_seed_draws_the_same_and_another_differs() -> None:
     assert len(set(draws(7))) > 10
 
 
-def test_what_is_tried_is_chosen_as_often_as_the_model_means_it() -> None:
+@both
+def test_what_is_tried_is_chosen_as_often_as_the_model_means_it(choose: Choose) -> None:
     # Its own probability is that of the untouched logits, though the draw among the others is at a low temperature.
     rule = Sampling(max_tokens=10**6, temperature=0.1, top_k=1, tried=1, repetition_penalty=9.0, recent=(1,))
     row = torch.tensor([2.0, 1.0, 0.0])
@@ -217,40 +133,44 @@ def test_what_is_tried_is_chosen_as_often_as_the_model_means_it() -> None:
     assert len({uniform(3, place, stream) for place in range(50) for stream in (0, 1)}) == 100
 
 
-def chosen(values: list[float], rule: Sampling, tokens: tuple[int, ...] = ()) -> int:
+def chosen(choose: Choose, values: list[float], rule: Sampling, tokens: tuple[int, ...] = ()) -> int:
     return choose(torch.tensor([values]), [rule], [tokens])[0]
 
 
-def test_the_budgets_token_is_forced_even_where_it_is_forbidden() -> None:
+@both
+def test_the_budgets_token_is_forced_even_where_it_is_forbidden(choose: Choose) -> None:
     sampling = Sampling(max_tokens=2, forbidden=(3,), first=(1,), at_budget=3, tried=3)
-    assert chosen([0.0] * 5, sampling, (1,)) == 3
-    assert chosen([0.0] * 5, replace(sampling, max_tokens=1)) == 3
+    assert chosen(choose, [0.0] * 5, sampling, (1,)) == 3
+    assert chosen(choose, [0.0] * 5, replace(sampling, max_tokens=1)) == 3
 
 
-def test_what_is_forced_first_is_not_lost_to_what_is_tried() -> None:
+@both
+def test_what_is_forced_first_is_not_lost_to_what_is_tried(choose: Choose) -> None:
     rule = Sampling(max_tokens=4, first=(1,), tried=0)
-    assert chosen([9.0, 0.0, 5.0], rule) == 1
-    assert chosen([9.0, 0.0, 5.0], rule, (1,)) == 0
-    assert chosen([9.0, 0.0, 5.0], replace(rule, first=(0, 1))) == 0
+    assert chosen(choose, [9.0, 0.0, 5.0], rule) == 1
+    assert chosen(choose, [9.0, 0.0, 5.0], rule, (1,)) == 0
+    assert chosen(choose, [9.0, 0.0, 5.0], replace(rule, first=(0, 1))) == 0
 
 
-def test_what_is_near_enough_to_the_largest_is_chosen_at_once() -> None:
+@both
+def test_what_is_near_enough_to_the_largest_is_chosen_at_once(choose: Choose) -> None:
     rule = Sampling(max_tokens=4, at_once=(1, 2))
-    assert chosen([3.0, 1.0, 0.0], rule) == 1
-    assert chosen([3.0, 1.0, 2.0], rule) == 0
-    assert chosen([3.0, 1.0, 2.0], replace(rule, forbidden=(0,))) == 1
-    assert chosen([3.0, 9.0, 2.0], replace(rule, forbidden=(1,))) == 0
+    assert chosen(choose, [3.0, 1.0, 0.0], rule) == 1
+    assert chosen(choose, [3.0, 1.0, 2.0], rule) == 0
+    assert chosen(choose, [3.0, 1.0, 2.0], replace(rule, forbidden=(0,))) == 1
+    assert chosen(choose, [3.0, 9.0, 2.0], replace(rule, forbidden=(1,))) == 0
 
 
-def test_a_swap_is_made_unless_behind_its_token() -> None:
+@both
+def test_a_swap_is_made_unless_behind_its_token(choose: Choose) -> None:
     rule = Sampling(max_tokens=4, swap=Swap(1, 2, but_after=3, at_first=False))
     row = [0.0, 5.0, 1.0, 2.0]
-    assert [chosen(row, rule, tokens) for tokens in ((), (0,), (0, 3), (3, 0))] == [1, 2, 1, 2]
-    assert chosen(row, replace(rule, swap=Swap(1, 2, 3, at_first=True))) == 2
+    assert [chosen(choose, row, rule, tokens) for tokens in ((), (0,), (0, 3), (3, 0))] == [1, 2, 1, 2]
+    assert chosen(choose, row, replace(rule, swap=Swap(1, 2, 3, at_first=True))) == 2
     # What was swapped in counts as what was chosen.
     penal = replace(rule, repetition_penalty=4.0)
-    assert chosen(row, penal, (2,)) == 3
-    assert chosen(row, replace(penal, recent=(2,)), ()) == 3
+    assert chosen(choose, row, penal, (2,)) == 3
+    assert chosen(choose, row, replace(penal, recent=(2,)), ()) == 3
 
 
 def test_repetition_counts_once_often_or_divides() -> None:
