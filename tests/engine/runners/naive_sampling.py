@@ -15,28 +15,29 @@ from duologue.engine.runners.rules import check
 VOCABULARY = 12
 
 ids = st.integers(0, VOCABULARY - 1)
-some_ids = st.lists(ids, max_size=5).map(tuple)
 # Few values, so that there are ties, and a distance between those that differ.
 logits = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=VOCABULARY, max_size=VOCABULARY)
 
 
-swaps = st.builds(Swap, ids, ids, ids, st.booleans())
-
-
 @st.composite
-def samplings(draw: st.DrawFn) -> Sampling:
+def samplings(draw: st.DrawFn, vocabulary: int = VOCABULARY, tokens: int = 4,
+              temperatures: tuple[float, ...] = (0.0, 0.5, 1.0, 2.0)) -> Sampling:
+    """Rules that can be followed over so many ids, for up to so many tokens."""
+    ids = st.integers(0, vocabulary - 1)
+    some_ids = st.lists(ids, max_size=5).map(tuple)
     sampling = Sampling(
-        max_tokens=draw(st.integers(1, 4)), temperature=draw(st.sampled_from([0.0, 0.5, 1.0, 2.0])),
-        top_k=draw(st.integers(0, VOCABULARY + 1)), top_p=draw(st.sampled_from([0.0513, 0.3017, 0.7713, 1.0])),
+        max_tokens=draw(st.integers(1, tokens)), temperature=draw(st.sampled_from(temperatures)),
+        top_k=draw(st.integers(0, vocabulary + 1)), top_p=draw(st.sampled_from([0.0513, 0.3017, 0.7713, 1.0])),
         repetition_penalty=draw(st.sampled_from([0.8, 1.0, 1.3])),
         repetition=draw(st.sampled_from(["once", "often", "divide"])), repetition_window=draw(st.integers(0, 4)),
         recent=draw(some_ids), forbidden=draw(some_ids), first=draw(some_ids),
         bias=tuple(draw(st.lists(st.tuples(ids, st.sampled_from([-3.0, 2.5])), max_size=3))),
         damp=tuple(draw(st.lists(st.tuples(ids, st.sampled_from([0.5, 1.1])), max_size=3))),
         tried=draw(st.none() | ids), at_once=draw(st.none() | st.tuples(ids, st.integers(1, 3))),
-        swap=draw(st.none() | swaps), at_budget=draw(st.none() | ids), seed=draw(st.integers(0, 5)))
+        swap=draw(st.none() | st.builds(Swap, ids, ids, ids, st.booleans())), at_budget=draw(st.none() | ids),
+        seed=draw(st.integers(0, 5)))
     try:
-        check(sampling, VOCABULARY)
+        check(sampling, vocabulary)
     except ValueError:
         assume(False)
     return sampling
