@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict
 from safetensors import SafetensorError, deserialize
 
 from duologue.engine.config import ConfigError
@@ -17,6 +18,26 @@ from duologue.engine.runners.numpy.blas import one_thread
 from duologue.engine.runners.numpy.runner import NumpyOptions, NumpyRunner
 
 
+class _Rope(BaseModel):
+    """Where transformers 5 writes what ``rope_theta`` is in older configs."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    rope_type: Literal["default"] = "default"
+    rope_theta: float
+
+
+class _StockConfig(DecoderConfig):
+    """What a stock ``config.json`` may ask for besides, and must not: it would be computed differently."""
+
+    rope_parameters: _Rope | None = None
+    rope_scaling: None = None
+    hidden_act: Literal["silu"] = "silu"
+    attention_bias: Literal[False] = False
+    mlp_bias: Literal[False] = False
+    use_sliding_window: Literal[False] = False
+
+
 def open_numpy(folder: Path, options: NumpyOptions) -> NumpyRunner:
     """Open the decoder in ``folder``, no longer in its sessions than it goes; this process's numpy has one thread then.
 
@@ -24,11 +45,20 @@ def open_numpy(folder: Path, options: NumpyOptions) -> NumpyRunner:
     ``ConfigError`` when either cannot be used.
     """
     one_thread()
-    file = folder / "config.json"
-    config = checked(file, json_object(file, "a decoder"), DecoderConfig)
+    config = _config(folder / "config.json")
     if "max_length" not in options.model_fields_set:
         options = options.model_copy(update={"max_length": min(options.max_length, config.max_position_embeddings)})
     return NumpyRunner(config, _tensors(folder / "model.safetensors", config), options)
+
+
+def _config(file: Path) -> DecoderConfig:
+    config = checked(file, json_object(file, "a decoder"), _StockConfig)
+    if config.num_attention_heads % config.num_key_value_heads:
+        raise ConfigError(f"{file}: num_attention_heads ({config.num_attention_heads}) is no multiple of "
+                          f"num_key_value_heads ({config.num_key_value_heads})")
+    if config.rope_parameters is None:
+        return config
+    return config.model_copy(update={"rope_theta": config.rope_parameters.rope_theta})
 
 
 def _tensors(file: Path, config: DecoderConfig) -> dict[str, Rows]:
