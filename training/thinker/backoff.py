@@ -133,13 +133,13 @@ def _none() -> Grams:
 
 
 def _balanced(grams: Grams, history: Ints, histories: int, lower: Floats) -> tuple[Grams, Floats]:
-    """``grams`` with at most 0.999 a history, and each history's log backoff weight."""
-    own = np.bincount(history, np.exp(grams.logs), histories)
-    scale = np.minimum(0.999 / np.maximum(own, 1e-30), 1.0)
-    logs = grams.logs + np.log(scale)[history]
-    left = 1.0 - own * scale
-    below = np.maximum(1.0 - np.bincount(history, np.exp(lower), histories), 1e-6)
-    return replace(grams, logs=logs), np.log(left / below)
+    """``grams`` with at most 0.999 a history, all of it where all words are there; and each log backoff weight."""
+    own = np.maximum(np.bincount(history, np.exp(grams.logs), histories), 1e-30)
+    below = 1.0 - np.bincount(history, np.exp(lower), histories)
+    full = below < 1e-9
+    scale = np.where(full, 1.0 / own, np.minimum(0.999 / own, 1.0))
+    weights = np.where(full, 1.0, (1.0 - own * scale) / np.where(full, 1.0, below))
+    return replace(grams, logs=grams.logs + np.log(scale)[history]), np.log(np.maximum(weights, 1e-30))
 
 
 def _losses(logs: Floats, lower: Floats, history: Ints, histories: int, log_history: Floats, weights: Floats) -> Floats:

@@ -1,15 +1,29 @@
-"""What the recogniser makes of callers' words: ``python -m training.thinker.confusions OUT.json [--voices ...]``.
+"""What the recogniser makes of callers' words: ``python -m training.thinker.confusions OUT.json``.
 
 Sentences of the phrasings, spoken by flite, are heard by the recogniser; counted is what came of each word.
 """
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from random import Random
 from typing import Any
 
+from duologue.engine.models.embedded.lexicon import FittedLexicon, pronunciations
+from training.thinker import language, open_places
 from training.thinker.alignment import align
+from training.thinker.listening import Caller, transcribers
+from training.thinker.sampling import Callers
+
+VOICES = ("kal16", "slt", "awb")
+"""rms is heard by nothing that is learnt from."""
+SENTENCES = 810
+SEED = 31
 
 
 def counted(sentences: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[str, Any]:
@@ -40,3 +54,36 @@ def counted(sentences: Iterable[tuple[Sequence[str], Sequence[str]]]) -> dict[st
 
 def _sorted(counts: Counter[str]) -> dict[str, int]:
     return dict(sorted(counts.items()))
+
+
+def sentences(seed: int) -> Iterator[tuple[str, ...]]:
+    """What callers say, in the phrasings to learn from; flite can pronounce all of it."""
+    texts, rules = language.phrasings()
+    callers, random, known = Callers(open_places.fill, texts, rules), Random(seed), pronunciations()
+    while True:
+        words = callers.sample(random).words
+        # flite spells what has no vowel.
+        if all(word in known and set(word) & set("aeiouy") for word in words):
+            yield words
+
+
+def main() -> None:
+    """Speak, hear and count as the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m training.thinker.confusions", description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--voices", nargs="+", default=VOICES)
+    parser.add_argument("--sentences", type=int, default=SENTENCES, help="of all voices together")
+    parser.add_argument("--model", type=Path, help="folder of the language model, if not the shipped one")
+    arguments = parser.parse_args()
+    lexicon = FittedLexicon(arguments.model) if arguments.model else FittedLexicon()
+    pool, reader = transcribers(lexicon)
+    callers = [Caller(voice, pool, reader) for voice in arguments.voices]
+    said = list(islice(sentences(SEED), arguments.sentences))
+    heard = [callers[i % len(callers)].say(" ".join(words), i) for i, words in enumerate(said)]
+    counts = counted(zip(said, heard, strict=True))
+    arguments.file.write_text(json.dumps(counts, indent=None) + "\n", encoding="utf-8")
+    print(f"{counts['exact']:.1%} of {counts['sentences']} sentences exact")
+
+
+if __name__ == "__main__":
+    main()

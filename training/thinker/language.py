@@ -1,4 +1,4 @@
-"""The recogniser's language model: ``python -m training.thinker.language OUT`` writes ``OUT/hearing.lm.bin``.
+"""The recogniser's language model: ``python -m training.thinker.language OUT`` writes it with its dictionary.
 
 pocketsphinx's general trigrams over its frequent words, mixed with trigrams of what callers say to this dialogue, and
 pruned. Two minutes on one core.
@@ -6,43 +6,56 @@ pruned. Two minutes on one core.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import argparse
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from random import Random
 
 import numpy as np
 import pocketsphinx
 
-from duologue.engine.models.embedded.lexicon import pronunciations
+from duologue.engine.models.embedded.dialogue.intents import INTENTS, grammar
+from duologue.engine.models.embedded.lexicon import DICTIONARY, LANGUAGE_MODEL, pronunciations, write_dictionary
 from training.thinker import mixing, trie
 from training.thinker.backoff import Backoff
 from training.thinker.counts import ANY, Counted
+from training.thinker.phrasings import load, split
 from training.thinker.sampling import Callers
 
-FILE = "hearing.lm.bin"
 FREQUENT = 10_000
 """Words of the general model that are kept."""
 SENTENCES = 100_000
 SEED = 21
 SHARE = 0.5
 """Of the fitted model, where the history tells nothing."""
-SHARPNESS = 0.5
+SHARPNESS = 1.0
 LEAST = 2e-8
 """Relative entropy, in nats a word, that an n-gram must be worth."""
 
 
-def sentences(phrasings: Mapping[str, Sequence[str]], count: int, seed: int) -> list[tuple[str, ...]]:
-    """What callers say, with ``ANY`` for every open place."""
-    random, callers = Random(seed), Callers(lambda _slot, _random: (ANY,), phrasings)
-    return [callers.sample(random).words for _ in range(count)]
+def phrasings() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """The templates to learn from, by intent, and the rules they use besides the dialogue's."""
+    found = load()
+    texts = {intent: list(templates) for intent, templates in INTENTS.items()}
+    for intent, templates in found.asked.items():
+        texts[intent] = texts.get(intent, []) + split(templates)[0]
+    return texts, found.rules
 
 
-def general(words: set[str], frequent: int) -> Backoff:
+def sentences(count: int, seed: int) -> list[tuple[str, ...]]:
+    """What callers say, with ``ANY`` for every open place; those with a word that nobody can pronounce are left out."""
+    texts, rules = phrasings()
+    random, callers = Random(seed), Callers(lambda _slot, _random: (ANY,), texts, rules)
+    known = {*pronunciations(), ANY}
+    return [words for words in (callers.sample(random).words for _ in range(count)) if known.issuperset(words)]
+
+
+def general(words: Iterable[str], frequent: int) -> Backoff:
     """pocketsphinx's own model, over ``words`` and its ``frequent`` most frequent words that have a pronunciation."""
     model = trie.read(Path(pocketsphinx.get_model_path("en-us")) / "en-us.lm.bin")
     known = pronunciations()
     ranked = [model.words[i] for i in np.argsort(-model.ones.logs, kind="stable") if model.words[i] in known]
-    return mixing.restricted(model, words | set(ranked[:frequent]))
+    return mixing.restricted(model, {*words, *ranked[:frequent]})
 
 
 def fitted(said: Sequence[Sequence[str]], base: Backoff, share: float, sharpness: float) -> Backoff:
@@ -50,12 +63,30 @@ def fitted(said: Sequence[Sequence[str]], base: Backoff, share: float, sharpness
     return mixing.mixed(base, Counted(said, base.words, np.exp(base.ones.logs)), share, sharpness)
 
 
-def write(model: Backoff, path: Path) -> None:
-    """Write ``model`` as pocketsphinx reads it fastest."""
-    text = path.with_suffix(".arpa")
+def write(model: Backoff, folder: Path) -> None:
+    """Write ``model`` and its dictionary into ``folder``, as a decoder reads them fastest."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = folder / "hearing.arpa"
     model.write(text)
-    # The logarithm has to outlive the model.
-    logarithm, config = pocketsphinx.LogMath(), pocketsphinx.Config(loglevel="FATAL")
-    read = pocketsphinx.NGramModel(config, logarithm, str(text))
-    read.write(str(path), pocketsphinx.NGramModel.str_to_type("bin"))
+    read = pocketsphinx.NGramModel(pocketsphinx.Config(loglevel="FATAL"), pocketsphinx.LogMath(), str(text))
+    read.write(str(folder / LANGUAGE_MODEL), pocketsphinx.NGramModel.str_to_type("bin"))
     text.unlink()
+    known = pronunciations()
+    write_dictionary(folder / DICTIONARY, {word: known[word] for word in model.words if word in known})
+
+
+def main() -> None:
+    """Make the model as the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m training.thinker.language", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    folder: Path = parser.parse_args().folder
+    said = sentences(SENTENCES, SEED)
+    words = grammar().words | {word for sentence in said for word in sentence} - {ANY}
+    model = fitted(said, general(words, FREQUENT), SHARE, SHARPNESS).pruned(LEAST)
+    write(model, folder)
+    print(f"{model.size} words, {len(model.twos.keys)} bigrams, {len(model.threes.keys)} trigrams, "
+          f"{(folder / LANGUAGE_MODEL).stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
