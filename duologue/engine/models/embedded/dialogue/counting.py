@@ -32,13 +32,20 @@ def count(slots: Slots, memory: Memory, _context: Context) -> Outcome:
     """Up, or down where the start is above the stop; from one unless told otherwise."""
     stop = read_whole(slots["stop"].split())
     start = read_whole(slots["start"].split()) if "start" in slots else None
-    step = read_whole(slots["step"].split()) if "step" in slots else 1
+    step = _step(slots["step"].split()) if "step" in slots else 1
     if stop is None or step is None or ("start" in slots and start is None):
         return _NO_NUMBER, memory
     if start is None:
         # "count to one hundred in steps of ten" begins with ten.
         start = max(step, 1) if step <= stop else 1
     return _counted(start, stop, step, memory)
+
+
+def _step(words: list[str]) -> int | None:
+    """A number, also in the plural: "by fives", "by twenties"."""
+    *before, last = words or [""]
+    singulars = (last, last.removesuffix("s"), last.removesuffix("es"), last.removesuffix("ies") + "y")
+    return next((step for word in singulars if (step := read_whole([*before, word])) is not None), None)
 
 
 def count_down(slots: Slots, memory: Memory, _context: Context) -> Outcome:

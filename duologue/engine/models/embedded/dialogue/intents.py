@@ -19,6 +19,7 @@ RULES: dict[str, list[str]] = NUMBER_RULES | {
     "task": list(TASKS),
     "ask": ["what is", "what's", "how much is", "calculate", "compute", "tell me"],
     "operator": ["plus", "minus", "times", "multiplied by", "divided by"],
+    "add": ["add"],
     "span": ["second", "seconds", "minute", "minutes", "hour", "hours"],
     "measure": [
         "(mile | miles)", "(kilometer | kilometers)", "(foot | feet)", "(meter | meters)", "(inch | inches)",
@@ -56,7 +57,7 @@ INTENTS: dict[str, list[str]] = {
     "square": ["[<ask>] <number:number> squared", "[<ask>] the square of <number:number>"],
     "root": ["[<ask>] the square root of <number:number>"],
     "arithmetic": ["[<ask>] <real:left> <operator:operator> <real:right>",
-                   "add <number:left> (and | to | plus) <number:right>"],
+                   "<add:operator> <number:left> (and | to | plus) <number:right>"],
     "further": ["[and | now] [that] <operator:operator> <real:right>"],
     "count": ["count [up] to <number:stop>", "count from <number:start> (to | up to | down to) <number:stop>",
               "count [up] to <number:stop> (by | in steps of) <number:step>",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from duologue.engine.models.embedded.dialogue.memory import Context, Memory, Outcome, Slots, sentence
-from duologue.engine.models.embedded.dialogue.numbers import LARGEST, read_number, say_number
+from duologue.engine.models.embedded.dialogue.numbers import LARGEST, read_amount, say_number
 
 _UNITS: dict[str, tuple[str, str, Fraction]] = {}
 """Each name to its kind, its plural and its size in the kind's base unit."""
@@ -20,18 +20,22 @@ for _kind, _singular, _plural, _size in (
     ("weight", "kilo", "kilos", "1"), ("weight", "ounce", "ounces", "0.028349523125"),
     ("weight", "pound", "pounds", "0.45359237"),
     ("volume", "liter", "liters", "1"), ("volume", "pint", "pints", "0.473176473"),
-    ("volume", "gallon", "gallons", "3.785411784"),
+    ("volume", "gallon", "gallons", "3.785411784"), ("volume", "quart", "quarts", "0.946352946"),
+    ("volume", "cup", "cups", "0.2365882365"), ("volume", "tablespoon", "tablespoons", "0.01478676478125"),
+    ("volume", "teaspoon", "teaspoons", "0.00492892159375"),
     ("time", "second", "seconds", "1"), ("time", "minute", "minutes", "60"), ("time", "hour", "hours", "3600"),
     ("time", "day", "days", "86400"), ("time", "week", "weeks", "604800"), ("time", "year", "years", "31536000"),
 ):
     for _name in (_singular, _plural):
         _UNITS[_name] = (_kind, _plural, Fraction(_size))
+_DEGREES = frozenset(("fahrenheit", "celsius"))
 _SINGULAR = {plural: name for name, (_, plural, _) in _UNITS.items() if name != plural}
 
 
-def seconds(number: Fraction, span: str) -> Fraction:
-    """``number`` of "seconds", "minutes" or "hours", in seconds."""
-    return number * _UNITS[span][2]
+def seconds(number: Fraction, span: str) -> Fraction | None:
+    """``number`` of "seconds", "minutes" or "hours", in seconds; None for what is no span of time."""
+    kind, _, size = _UNITS.get(span, ("", "", Fraction(0)))
+    return number * size if kind == "time" else None
 
 
 def counted(number: Fraction, unit: str) -> str:
@@ -42,12 +46,11 @@ def counted(number: Fraction, unit: str) -> str:
 
 def convert_value(number: Fraction, source: str, target: str) -> Fraction | None:
     """``number`` of ``source`` in ``target``; None where the two measure different things."""
-    degrees = {"fahrenheit", "celsius"}
-    if source in degrees and target in degrees:
+    if source in _DEGREES and target in _DEGREES:
         if source == target:
             return number
         return (number - 32) * Fraction(5, 9) if target == "celsius" else number * Fraction(9, 5) + 32
-    if source in degrees or target in degrees or _UNITS[source][0] != _UNITS[target][0]:
+    if source in _DEGREES or target in _DEGREES or _UNITS[source][0] != _UNITS[target][0]:
         return None
     return number * _UNITS[source][2] / _UNITS[target][2]
 
@@ -55,7 +58,10 @@ def convert_value(number: Fraction, source: str, target: str) -> Fraction | None
 def convert(slots: Slots, memory: Memory, _context: Context) -> Outcome:
     """A quantity in another unit."""
     source, target = (slots[slot].removeprefix("degrees ") for slot in ("source", "target"))
-    number = read_number(slots["number"].split()) if "number" in slots else Fraction(1)
+    for unit in (source, target):
+        if unit not in _UNITS and unit not in _DEGREES:
+            return f"I do not know the unit {unit}.", memory
+    number = read_amount(slots["number"].split()) if "number" in slots else Fraction(1)
     if number is None:
         return "I did not get the number.", memory
     value = convert_value(number, source, target)

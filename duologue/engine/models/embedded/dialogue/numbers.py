@@ -84,6 +84,36 @@ def read_number(words: Sequence[str]) -> Fraction | None:
     return None if whole is None else Fraction(sign * whole)
 
 
+_PARTS = {"a": Fraction(1), "an": Fraction(1), "half": Fraction(1, 2), "quarter": Fraction(1, 4),
+          "quarters": Fraction(1, 4), "third": Fraction(1, 3), "thirds": Fraction(1, 3)}
+_PACKS = {"dozen": 12, "couple": 2, "pair": 2}
+
+
+def read_amount(words: Sequence[str]) -> Fraction | None:
+    """Like :func:`read_number`, and "half an", "three quarters of a", "two and a half", "a dozen", "a couple of"."""
+    number = read_number(words)
+    if number is not None:
+        return number
+    rest = [word for word in words if word != "of"]
+    if len(rest) > 1 and rest[-1] in ("a", "an"):
+        rest = rest[:-1]
+    if rest and rest[-1] in _PACKS:
+        packs = read_amount(rest[:-1]) if rest[:-1] else Fraction(1)
+        return None if packs is None else packs * _PACKS[rest[-1]]
+    if "and" in rest and (cut := len(rest) - 1 - rest[::-1].index("and")):
+        whole, part = read_number(rest[:cut]), _part(rest[cut + 1:])
+        return None if whole is None or part is None else whole + part
+    return _part(rest)
+
+
+def _part(words: Sequence[str]) -> Fraction | None:
+    """"a", "half", "a quarter", "three quarters"."""
+    if not words or words[-1] not in _PARTS:
+        return None
+    times = read_number(words[:-1]) if words[:-1] not in ([], ["a"]) else Fraction(1)
+    return None if times is None else times * _PARTS[words[-1]]
+
+
 def read_whole(words: Sequence[str]) -> int | None:
     """Like :func:`read_number`, for whole numbers only."""
     number = read_number(words)

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from duologue.engine.models.embedded.dialogue.measures import counted, seconds
 from duologue.engine.models.embedded.dialogue.memory import Context, Memory, Outcome, Reminder, Slots, sentence
-from duologue.engine.models.embedded.dialogue.numbers import read_number
+from duologue.engine.models.embedded.dialogue.numbers import read_amount
 
 MOST = 20
 """Reminders at a time."""
@@ -28,14 +28,14 @@ def remind(slots: Slots, memory: Memory, context: Context) -> Outcome:
     if len(memory.reminders) >= MOST:
         return "I have too many reminders already.", memory
     span = slots["span"]
-    number = read_number(slots["number"].split()) if "number" in slots else _article(context.words, span)
-    if number is None or number <= 0:
+    number = read_amount(slots["number"].split()) if "number" in slots else _article(context.words, span)
+    ahead = seconds(number, span) if number is not None else None
+    if number is None or ahead is None or ahead <= 0:
         return "I did not get the time.", memory
-    delay = float(seconds(number, span))
+    delay = float(ahead)
     if delay > LONGEST_S:
         return "That is too far ahead for me. I can remember it for six hours.", memory
-    length = "half " + ("an hour" if span.startswith("hour") else "a " + span) if number == Fraction(1, 2) \
-        else counted(number, span)
+    length = _length(number, span)
     task = to_caller(slots.get("task", ""))
     reminder = Reminder(task, length, context.at + delay)
     memory = replace(memory, reminders=(*memory.reminders, reminder))
@@ -46,6 +46,15 @@ def remind(slots: Slots, memory: Memory, context: Context) -> Outcome:
 
 def _article(words: str, span: str) -> Fraction:
     return Fraction(1, 2) if any(f"half {article} {span}" in words for article in ("a", "an")) else Fraction(1)
+
+
+def _length(number: Fraction, span: str) -> str:
+    """"half an hour", "ten seconds"; other parts in the next smaller unit, "fifteen minutes"."""
+    if number == Fraction(1, 2):
+        return "half " + ("an hour" if span.startswith("hour") else "a " + span.removesuffix("s"))
+    if number.denominator != 1 and not span.startswith("second"):
+        return _length(60 * number, "minutes" if span.startswith("hour") else "seconds")
+    return counted(number, span)
 
 
 def listing(_slots: Slots, memory: Memory, context: Context) -> Outcome:

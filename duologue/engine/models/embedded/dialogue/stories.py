@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from duologue.engine.models.embedded.dialogue.memory import Context, Memory, Outcome, Slots, sentence
-from duologue.engine.models.embedded.dialogue.numbers import read_whole, say_whole
+from duologue.engine.models.embedded.dialogue.numbers import read_amount, say_whole
 
 STORIES = (
     "Once there was a lighthouse keeper called Edda, who had a clock that was always late. "
@@ -71,8 +71,10 @@ def joke(_slots: Slots, memory: Memory, _context: Context) -> Outcome:
 
 def dice(slots: Slots, memory: Memory, context: Context) -> Outcome:
     """One die or up to nine, and their sum."""
-    number = read_whole(slots["number"].split()) if "number" in slots else None
-    if number is None:
+    asked = read_amount(slots["number"].split()) if "number" in slots else None
+    if asked is not None:
+        number = int(asked)
+    else:
         number = 2 if context.words.endswith("dice") and " a " not in context.words else 1
     rolled = [context.random.randint(1, 6) for _ in range(max(1, min(number, 9)))]
     if len(rolled) == 1:
