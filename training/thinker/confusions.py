@@ -14,11 +14,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from duologue.engine.models.embedded.lexicon import FittedLexicon, pronunciations
 from training.thinker import language, open_places
 from training.thinker.alignment import align
-from training.thinker.listening import Caller, transcribers
+from training.thinker.listening import Caller, fitted
 from training.thinker.sampling import Callers
+from training.thinker.speech import speakable
 
 VOICES = ("kal16", "slt", "awb")
 """rms is heard by nothing that is learnt from."""
@@ -57,13 +57,12 @@ def _sorted(counts: Counter[str]) -> dict[str, int]:
 
 
 def sentences(seed: int) -> Iterator[tuple[str, ...]]:
-    """What callers say, in the phrasings to learn from; flite can pronounce all of it."""
+    """What callers say, in the phrasings to learn from."""
     texts, rules = language.phrasings()
-    callers, random, known = Callers(open_places.fill, texts, rules), Random(seed), pronunciations()
+    callers, random = Callers(open_places.fill, texts, rules), Random(seed)
     while True:
         words = callers.sample(random).words
-        # flite spells what has no vowel.
-        if all(word in known and set(word) & set("aeiouy") for word in words):
+        if speakable(words):
             yield words
 
 
@@ -75,9 +74,9 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=SENTENCES, help="of all voices together")
     parser.add_argument("--model", type=Path, help="folder of the language model, if not the shipped one")
     arguments = parser.parse_args()
-    lexicon = FittedLexicon(arguments.model) if arguments.model else FittedLexicon()
-    pool, reader = transcribers(lexicon)
-    callers = [Caller(voice, pool, reader) for voice in arguments.voices]
+    recogniser = fitted(arguments.model)
+    pool = recogniser.pool()
+    callers = [Caller(voice, pool, recogniser.reader) for voice in arguments.voices]
     said = list(islice(sentences(SEED), arguments.sentences))
     heard = [callers[i % len(callers)].say(" ".join(words), i) for i, words in enumerate(said)]
     counts = counted(zip(said, heard, strict=True))

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
 from duologue.engine.messages import Unit
+from duologue.engine.models.embedded.automaton import compile_grammar
+from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.ear import Ear
-from duologue.engine.models.embedded.lexicon import FittedLexicon
+from duologue.engine.models.embedded.lexicon import FREE_WORDS, FittedLexicon, Lexicon
 from duologue.engine.models.embedded.overlap import Verdict
-from duologue.engine.models.embedded.readers import Plain, Reader
-from duologue.engine.models.embedded.recogniser import ChannelMeter, Pool, Transcriber
+from duologue.engine.models.embedded.readers import Agreed, Plain, Reader
+from duologue.engine.models.embedded.recogniser import AnyRecogniser, ChannelMeter, Pool, Recogniser, Transcriber
 from duologue.engine.models.embedded.utterance import Utterance
 from training.thinker.speech import UNIT_MS, spoken, units
 
+_FREQUENT = 10_000
+"""The default of the stage's option."""
 _SILENCE_MS = 960
 """Silence that ends a sentence, whatever was heard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind of recogniser: how to load one, what measures a voice for it, and what reads it."""
+
+    load: Callable[[], AnyRecogniser]
+    meter: ChannelMeter
+    reader: Reader
+
+    def pool(self) -> Pool:
+        """One of them."""
+        return Pool(self.load, self.meter, 1, 1)
 
 
 class Caller:
@@ -46,6 +67,14 @@ class _Patient:
         return Verdict.UNDECIDED
 
 
-def transcribers(lexicon: FittedLexicon) -> tuple[Pool, Reader]:
-    """The recogniser of the trained thinker, one of it, and its reader."""
-    return Pool(lambda: Transcriber(lexicon), ChannelMeter(lexicon.dictionary, "one"), 1, 1), Plain()
+def agreeing() -> Kind:
+    """Two decoders that have to agree."""
+    lexicon, automaton = Lexicon(grammar().words, _FREQUENT), compile_grammar(grammar(), FREE_WORDS)
+    return Kind(lambda: Recogniser(lexicon, automaton), ChannelMeter(lexicon.grammar_dictionary, FREE_WORDS[0]),
+                Agreed(lexicon))
+
+
+def fitted(folder: Path | None = None) -> Kind:
+    """One decoder with the fitted language model: the one in ``folder``, or the shipped one."""
+    lexicon = FittedLexicon(folder) if folder else FittedLexicon()
+    return Kind(lambda: Transcriber(lexicon), ChannelMeter(lexicon.dictionary, "one"), Plain())

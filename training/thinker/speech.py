@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import wave
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -12,6 +13,7 @@ import numpy as np
 
 from duologue.engine.messages import INPUT_RATE, Pcm, Unit
 from duologue.engine.models.embedded.ear import PRE_ROLL_MS
+from duologue.engine.models.embedded.lexicon import pronunciations
 
 UNIT_MS = 80
 _SAMPLES = INPUT_RATE * UNIT_MS // 1000
@@ -23,6 +25,16 @@ _LOUD = 150.0
 """Root mean square from which a unit counts as speech."""
 _AFTER_MS = 1280
 """Silence after a sentence: longer than any patience."""
+
+
+def speakable(words: Sequence[str]) -> bool:
+    """Whether the recogniser can know all of ``words``, and flite, which spells what has no vowel, can say them."""
+    return all(word in _known() and set(word) & set("aeiouy") for word in words)
+
+
+@cache
+def _known() -> frozenset[str]:
+    return frozenset(pronunciations())
 
 
 def spoken(voice: str, text: str) -> Pcm:
