@@ -15,7 +15,7 @@ from duologue.engine.config import ConfigError
 
 _INNER = "##"
 """Begins a piece that goes on with a word."""
-_WORD = re.compile(r"[A-Za-z'’-]+|[0-9]|[^\sA-Za-z0-9]")
+WORD = re.compile(r"[A-Za-z'’-]+|[0-9]|[^\sA-Za-z0-9]")
 """Words, single digits, single marks."""
 _TIGHT = frozenset(".,?!:;%)")
 """Marks that stand close to the word before them."""
@@ -59,7 +59,7 @@ class Vocabulary:
 
     def encode(self, text: str) -> tuple[int, ...]:
         """The pieces of ``text``; what looks like a special token in it is text."""
-        return tuple(id for word in _WORD.findall(text) for id in self._pieces(word))
+        return tuple(id for word in WORD.findall(text) for id in self._pieces(word))
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of pieces; special tokens have none."""

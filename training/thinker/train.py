@@ -1,0 +1,143 @@
+"""Train the thinker: ``python -m training.thinker.train OUT`` reads OUT/shard-*.npz, writes OUT/thinker.pt.
+
+It goes on where it stopped, also with another end: how fast it learns depends on the share of the time that is gone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
+from training.thinker import vocabulary
+from training.thinker.model import Thinker
+from training.thinker.pool import LONG, NAMES, SHORT
+from training.thinker.rows import ANSWER, NOTHING
+from training.voice import checkpoint
+
+CPU_MINUTES = 50.0
+_TOKENS = 3072
+"""Of a step's batch, at most."""
+_LEARNING_RATE = 2e-3
+_WEIGHT_DECAY = 0.1
+_WORD_WEIGHT = 0.07
+"""What a caller's word counts against a token of an answer: what callers say is worth knowing, not guessing."""
+_CHECKPOINT_S = 60.0
+_WARM_UP = 60
+
+Rows = Mapping[str, NDArray[np.integer]]
+
+
+def shards(folder: Path) -> Iterator[Path]:
+    """The shards one after another without end; new ones are taken in."""
+    number = 0
+    while True:
+        found = sorted(folder.glob("shard-*.npz"))
+        if not found:
+            raise FileNotFoundError(f"{folder} has no shards: run python -m training.thinker.pool {folder}")
+        yield found[number % len(found)]
+        number += 1
+
+
+def batches(file: Path, chosen: np.random.Generator) -> Iterator[Rows]:
+    """The rows of one shard in batches, in an order drawn at random."""
+    with np.load(file) as held:
+        whole = {length: {name: held[f"{length}.{name}"] for name in NAMES} for length in (SHORT, LONG)}
+    places = list[tuple[int, NDArray[np.int64]]]()
+    for length, arrays in whole.items():
+        size = _TOKENS // length
+        order = chosen.permutation(len(arrays["tokens"]))
+        places += [(length, order[first:first + size]) for first in range(0, len(order), size)]
+    for place in chosen.permutation(len(places)):
+        length, of = places[place]
+        yield {name: values[of] for name, values in whole[length].items()}
+
+
+def losses(thinker: Thinker, rows: Rows) -> tuple[Tensor, Tensor]:
+    """Mean cross-entropy of the answers' tokens, and of the callers' words."""
+    logits, wanted, kinds = predicted(thinker, rows)
+    each = cross_entropy(logits.float(), wanted, reduction="none")
+    answers = kinds == ANSWER
+    return each[answers].mean(), each[~answers].mean()
+
+
+def predicted(thinker: Thinker, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, wanted tokens and kinds of the tokens to be learnt, row by row."""
+    tokens, positions, parts, sees = (torch.from_numpy(rows[name].astype(np.int64)) for name in NAMES[:4])
+    learnt = torch.from_numpy(rows["learnt"].astype(np.int64))
+    length = tokens.shape[1]
+    visible = ((sees[:, :, None] >> parts[:, None, :]) & 1).bool() & torch.ones(length, length).tril().bool()
+    states = thinker.states(tokens, positions, visible)
+    chosen = learnt[:, 1:] != NOTHING
+    return thinker.logits(states[:, :-1][chosen]), tokens[:, 1:][chosen], learnt[:, 1:][chosen]
+
+
+def optimizer(thinker: Thinker) -> torch.optim.Optimizer:
+    """AdamW; norms are not pulled to zero."""
+    matrices = [parameter for parameter in thinker.parameters() if parameter.dim() == 2]
+    norms = [parameter for parameter in thinker.parameters() if parameter.dim() < 2]
+    return torch.optim.AdamW([{"params": matrices, "weight_decay": _WEIGHT_DECAY},
+                              {"params": norms, "weight_decay": 0.0}], _LEARNING_RATE, betas=(0.9, 0.98), fused=True)
+
+
+def train(folder: Path, minutes: float) -> None:
+    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
+    torch.manual_seed(0)
+    torch.set_num_threads(1)
+    thinker = Thinker(len(Vocabulary.read(folder / vocabulary.FILE)))
+    stepper = optimizer(thinker)
+    file = folder / "thinker.pt"
+    step, spent = checkpoint.resume(file, "thinker", thinker, stepper)
+    print(f"{sum(parameter.numel() for parameter in thinker.parameters()) / 1e6:.2f} M parameters", flush=True)
+    chosen = np.random.default_rng(step)
+    since = time.process_time()
+    began, saved_at, limit, tokens = since - spent, time.monotonic(), minutes * 60, 0
+    recent = list[tuple[float, float]]()
+    for rows in (rows for shard in shards(folder) for rows in batches(shard, chosen)):
+        if (spent := time.process_time() - began) >= limit:
+            break
+        for group in stepper.param_groups:
+            group["lr"] = _LEARNING_RATE * min(1, (step + 1) / _WARM_UP) * max(0.02, 1 - spent / limit)
+        with torch.autocast("cpu", torch.bfloat16):
+            answers, words = losses(thinker, rows)
+        stepper.zero_grad()
+        (answers + _WORD_WEIGHT * words).backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(thinker.parameters(), 1.0)
+        stepper.step()
+        step += 1
+        tokens += rows["tokens"].size
+        recent.append((answers.item(), words.item()))
+        if time.monotonic() - saved_at > _CHECKPOINT_S:
+            saved_at = time.monotonic()
+            checkpoint.save(file, "thinker", thinker, stepper, step, spent)
+            rate = tokens / (time.process_time() - since)
+            print(f"{spent / 60:.1f} CPU min, step {step}, {rate:.0f} tokens/s: {_means(recent)}", flush=True)
+            recent.clear()
+    checkpoint.save(file, "thinker", thinker, stepper, step, spent)
+    print(f"end: {spent / 60:.1f} CPU min, step {step}: {_means(recent)}", flush=True)
+
+
+def _means(recent: Sequence[tuple[float, float]]) -> str:
+    answers, words = np.mean(recent, axis=0) if recent else (np.nan, np.nan)
+    return f"answers {answers:.3f}, words {words:.3f}"
+
+
+def main() -> None:
+    """Train as the command line says."""
+    parser = argparse.ArgumentParser(prog="python -m training.thinker.train", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--minutes", type=float, default=CPU_MINUTES, help="CPU time in all")
+    arguments = parser.parse_args()
+    train(arguments.folder, arguments.minutes)
+
+
+if __name__ == "__main__":
+    main()
