@@ -36,7 +36,7 @@ def align(said: Sequence[str], heard: Sequence[str]) -> list[Pair]:
         if i and j and costs[i][j] == costs[i - 1][j - 1] + unlike(said[i - 1], heard[j - 1]):
             i, j = i - 1, j - 1
             pairs.append(Pair(said[i], (heard[j],)))
-        elif i and costs[i][j] == costs[i - 1][j] + _MISSING:
+        elif i and (not j or costs[i][j] == costs[i - 1][j] + _MISSING):
             i -= 1
             pairs.append(Pair(said[i], ()))
         else:
