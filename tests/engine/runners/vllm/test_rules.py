@@ -11,6 +11,7 @@ from duologue.engine.runners.base import Finish, Sampling, Segment, Swap
 from duologue.engine.runners.vllm.inputs import from_plain, plain
 from duologue.engine.runners.vllm.runner import VllmRunner
 from tests.engine.runners import torch_reference
+from tests.engine.runners.kinds import KINDS
 from tests.engine.runners.torch_reference import Told, reference, segment, tokens
 from tests.engine.runners.vllm.driving import finish
 
@@ -59,31 +60,35 @@ def test_rules_are_the_segment_s_and_not_the_session_s(made: VllmRunner) -> None
     assert told.tokens[-1] != 6
 
 
-def both(made: VllmRunner, rules: Sequence[dict[str, Any]]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
-    """What the own runner and vLLM answer to the same sequence by each of ``rules``."""
+def answers(made: VllmRunner, rules: Sequence[dict[str, Any]]) \
+        -> tuple[list[dict[str, list[int]]], dict[str, list[int]]]:
+    """What our own runners and vLLM answer to the same sequence by each of ``rules``."""
     segments = [Segment(f"s{i}", 0, (GIVEN,), Sampling(max_tokens=20 + i, **rule)) for i, rule in enumerate(rules)]
-    ours = torch_reference.finish(torch_reference.runner(), *segments)
-    theirs = finish(made, *segments)
-    return ({name: told.tokens for name, told in theirs.items()}, {name: told.tokens for name, told in ours.items()})
+    ours = [torch_reference.finish(kind(), *segments) for kind in KINDS.values()]
+    return [said(each) for each in ours], said(finish(made, *segments))
 
 
-def test_rules_choose_as_the_own_runner_does_drawn_tokens_too(made: VllmRunner) -> None:
-    theirs, ours = both(made, [
+def said(told: dict[str, Told]) -> dict[str, list[int]]:
+    return {name: each.tokens for name, each in told.items()}
+
+
+def test_rules_choose_as_our_own_runners_do_drawn_tokens_too(made: VllmRunner) -> None:
+    ours, theirs = answers(made, [
         {"bias": ((3, 4.0), (9, 2.0)), "repetition_penalty": 1.3, "recent": (3, 9, 40)},
         {"temperature": 0.8, "top_k": 20, "top_p": 0.9, "seed": 11, "forbidden": (1, 2, 3)},
         {"temperature": 1.2, "seed": 12, "first": (8, 9, 10), "at_budget": 50},
         {}])
-    assert theirs == ours
+    assert ours == [theirs] * len(KINDS)
 
 
-def test_rules_of_decisions_choose_as_the_own_runner_does(made: VllmRunner) -> None:
+def test_rules_of_decisions_choose_as_our_own_runners_do(made: VllmRunner) -> None:
     near = ranking()[3]
-    theirs, ours = both(made, [
+    ours, theirs = answers(made, [
         {"temperature": 1.5, "seed": 13, "tried": 40, "damp": ((7, 2.0),), "repetition": "often",
          "repetition_penalty": 1.5, "repetition_window": 4},
         {"at_once": (near, 4), "swap": Swap(near, 60, 61, at_first=False), "repetition": "divide",
          "repetition_penalty": 1.2}])
-    assert theirs == ours
+    assert ours == [theirs] * len(KINDS)
     assert theirs["s1"][0] == near
 
 

@@ -1,4 +1,4 @@
-"""Sessions on vLLM against Hugging Face's Qwen3 and against the own runner."""
+"""Sessions on vLLM against Hugging Face's Qwen3 and against our own runners."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from duologue.engine.runners.log import Grammar
 from duologue.engine.runners.sessions import Sessions
 from duologue.engine.runners.vllm.runner import VllmRunner
 from duologue.engine.runners.window import WindowConfig
-from tests.engine.runners import torch_reference
+from tests.engine.runners.kinds import on_numpy, on_torch
 from tests.engine.runners.torch_reference import Told, embeddings, reference, segment, tokens
 from tests.engine.runners.vllm.driving import finish, hear
 from tests.engine.runners.vllm.waiting import wait
@@ -225,14 +225,16 @@ class Recorded:
         return self.answers
 
 
-def test_both_runners_give_a_recorded_session_the_same_tokens(made: VllmRunner) -> None:
+def test_all_runners_give_a_recorded_session_the_same_tokens(made: VllmRunner) -> None:
     """Also after a rollback, where it is opened anew on another replica, and after slides of the window."""
-    torch = torch_reference.runner
-    expected = Recorded(torch()).run()
+    expected = Recorded(on_torch()).run()
     assert len(set(expected)) > 12
+    assert Recorded(on_numpy()).run() == expected
     assert Recorded(made).run() == expected
-    assert Recorded(made).run(then=torch()) == expected
-    assert Recorded(torch()).run(then=made) == expected
+    assert Recorded(made).run(then=on_torch()) == expected
+    assert Recorded(on_torch()).run(then=made) == expected
+    assert Recorded(made).run(then=on_numpy()) == expected
+    assert Recorded(on_numpy()).run(then=made) == expected
 
 
 def test_a_segment_must_be_asked_for_with_a_position(made: VllmRunner) -> None:
