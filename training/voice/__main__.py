@@ -17,7 +17,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
     steps = [["lexicon", str(folder)], ["corpus", str(folder)], ["codec", str(folder)], ["letters", str(folder)],
-             ["talker", str(folder)], ["export", str(folder)], ["compare"], ["evaluate"]]
+             ["talker", str(folder)], ["export", str(folder)], ["compare"], ["evaluate"], ["align"]]
     made = {"lexicon": "lexicon.xz", "corpus": "corpus.npz", "letters": "letters.pt"}
     for name, *arguments in steps:
         if name in made and (folder / made[name]).exists():

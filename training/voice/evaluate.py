@@ -22,6 +22,7 @@ from duologue.engine.messages import Pcm
 from duologue.engine.models.embedded.voice.pointer import MAX_HELD
 from duologue.engine.models.embedded.voice.utterance import Said
 from duologue.engine.models.embedded.voice_format import FRAME_SAMPLES, SAMPLE_RATE
+from duologue.engine.runners.numpy.blas import one_thread
 from training.voice import texts
 from training.voice.bootstrap import ratio_interval
 from training.voice.corpus import Speaker
@@ -151,6 +152,7 @@ def main() -> None:
     parser.add_argument("--traced", type=int, default=TRACED, help="sentences to trace")
     parser.add_argument("--show", action="store_true", help="print what was heard of plain sentences heard wrong")
     arguments = parser.parse_args()
+    one_thread()
     if arguments.traced:
         trace(texts.held_out(arguments.traced))
     cost(texts.held_out(20))
