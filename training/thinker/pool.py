@@ -7,7 +7,7 @@ may run beside it; shards that are there are kept.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -43,7 +43,7 @@ def make(folder: Path, shards: int) -> None:
     file = folder / vocabulary.FILE
     folder.mkdir(parents=True, exist_ok=True)
     if not file.exists():
-        vocabulary.write(file, _texts(islice(dialogues.endless(-1), _READ), words), made)
+        vocabulary.write(file, texts(islice(dialogues.endless(-1), _READ), words), made)
     format_ = Format(Vocabulary.read(file))
     for number in range(shards):
         shard = folder / f"shard-{number:03d}.npz"
@@ -68,7 +68,8 @@ def write(file: Path, made: Iterator[list[Moment]], format_: Format) -> None:
     part.replace(file)
 
 
-def _texts(made: Iterator[list[Moment]], words: Words) -> Iterator[str]:
+def texts(made: Iterable[list[Moment]], words: Words) -> Iterator[str]:
+    """What is said in these dialogues, by callers and to them, and the dictionary's most frequent words."""
     for dialogue in made:
         for moment in dialogue:
             if moment.learnt and moment.wanted.speaks:
