@@ -21,17 +21,16 @@ from training.thinker import vocabulary
 from training.thinker.model import Thinker
 from training.thinker.pool import LONG, NAMES, SHORT
 from training.thinker.rows import ANSWER, NOTHING
+from training.thinker.steppers import Steppers
 from training.voice import checkpoint
 
 CPU_MINUTES = 50.0
 _TOKENS = 3072
 """Of a step's batch, at most."""
-_LEARNING_RATE = 2e-3
-_WEIGHT_DECAY = 0.1
 _WORD_WEIGHT = 0.07
 """What a caller's word counts against a token of an answer: what callers say is worth knowing, not guessing."""
 _CHECKPOINT_S = 60.0
-_WARM_UP = 60
+_WARM_UP = 30
 
 Rows = Mapping[str, NDArray[np.integer]]
 
@@ -80,20 +79,12 @@ def predicted(thinker: Thinker, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
     return thinker.logits(states[:, :-1][chosen]), tokens[:, 1:][chosen], learnt[:, 1:][chosen]
 
 
-def optimizer(thinker: Thinker) -> torch.optim.Optimizer:
-    """AdamW; norms are not pulled to zero."""
-    matrices = [parameter for parameter in thinker.parameters() if parameter.dim() == 2]
-    norms = [parameter for parameter in thinker.parameters() if parameter.dim() < 2]
-    return torch.optim.AdamW([{"params": matrices, "weight_decay": _WEIGHT_DECAY},
-                              {"params": norms, "weight_decay": 0.0}], _LEARNING_RATE, betas=(0.9, 0.98), fused=True)
-
-
 def train(folder: Path, minutes: float) -> None:
     """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     thinker = Thinker(len(Vocabulary.read(folder / vocabulary.FILE)))
-    stepper = optimizer(thinker)
+    stepper = Steppers(thinker)
     file = folder / "thinker.pt"
     step, spent = checkpoint.resume(file, "thinker", thinker, stepper)
     print(f"{sum(parameter.numel() for parameter in thinker.parameters()) / 1e6:.2f} M parameters", flush=True)
@@ -104,14 +95,11 @@ def train(folder: Path, minutes: float) -> None:
     for rows in (rows for shard in shards(folder) for rows in batches(shard, chosen)):
         if (spent := time.process_time() - began) >= limit:
             break
-        for group in stepper.param_groups:
-            group["lr"] = _LEARNING_RATE * min(1, (step + 1) / _WARM_UP) * max(0.02, 1 - spent / limit)
         with torch.autocast("cpu", torch.bfloat16):
             answers, words = losses(thinker, rows)
-        stepper.zero_grad()
         (answers + _WORD_WEIGHT * words).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(thinker.parameters(), 1.0)
-        stepper.step()
+        stepper.step(min(1, (step + 1) / _WARM_UP) * max(0.02, 1 - spent / limit))
         step += 1
         tokens += rows["tokens"].size
         recent.append((answers.item(), words.item()))

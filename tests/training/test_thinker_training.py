@@ -1,0 +1,122 @@
+"""The whole training, in seconds: what comes of it understands nobody, but loads and answers as a thinker."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoModelForCausalLM
+
+from duologue.engine.models.embedded.thinking.format import Answer, Call, Format
+from duologue.engine.models.embedded.thinking.model import DecoderOptions, open_model
+from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
+from training.thinker import phrasings, pool, train, vocabulary
+from training.thinker.dialogues import Dialogues
+from training.thinker.errors import STATISTICS, Confusions
+from training.thinker.evaluate import Figures, Judge, answered, measure
+from training.thinker.export import export
+from training.thinker.hearing import ASK_AGAIN
+from training.thinker.model import LONGEST, Thinker
+from training.thinker.moments import LISTEN, Moment, do, path, say
+from training.thinker.phrasebook import Phrasebook
+from training.thinker.words import Words
+
+MADE = 160
+
+
+@pytest.fixture(scope="module")
+def dialogues() -> list[list[Moment]]:
+    words = Words()
+    made = Dialogues(Phrasebook(phrasings.load(), words, "train"), Confusions.read(STATISTICS, words))
+    return list(islice(made.endless(0), MADE))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, dialogues: list[list[Moment]]) -> Path:
+    """A folder with a shard, and a vocabulary."""
+    folder = tmp_path_factory.mktemp("thinker")
+    file = folder / vocabulary.FILE
+    vocabulary.write(file, pool.texts(dialogues, Words()), phrasings.load())
+    pool.write(folder / "shard-000.npz", iter(dialogues), Format(Vocabulary.read(file)))
+    return folder
+
+
+@pytest.mark.component
+def test_a_thinker_is_trained_stopped_taken_up_again_exported_and_measured(
+        trained: Path, dialogues: list[list[Moment]], capsys: pytest.CaptureFixture[str]) -> None:
+    threads = torch.get_num_threads()
+    try:
+        for minutes in (0.04, 0.12):
+            train.train(trained, minutes)
+    finally:
+        torch.set_num_threads(threads)
+    first, second = re.findall(r"end: \S+ CPU min, step (\d+): answers (\S+), words (\S+)", capsys.readouterr().out)
+    assert int(second[0]) > int(first[0]) > 0
+    assert float(second[1]) < float(first[1])
+    to = trained / "export"
+    assert 4.5e6 < export(trained, to) < 6e6
+    assert sum(file.stat().st_size for file in to.iterdir()) < 12e6
+
+    thinker = Thinker(len(Vocabulary.read(to / vocabulary.FILE)))
+    thinker.load_state_dict(torch.load(trained / "thinker.pt", weights_only=True)["thinker"])
+    stock = AutoModelForCausalLM.from_pretrained(to, dtype=torch.float32).eval()
+    tokens = torch.randint(0, 500, (1, 60), generator=torch.Generator().manual_seed(0))
+    sees = torch.ones(1, 60, 60).tril().bool()
+    with torch.inference_mode():
+        own = thinker.logits(thinker.states(tokens, torch.arange(60)[None], sees))
+        # The export is float16.
+        torch.testing.assert_close(own, stock(tokens).logits, atol=0.02, rtol=0.02)
+    assert stock.config.max_position_embeddings == LONGEST
+
+    model = open_model(DecoderOptions(checkpoint=to))
+    figures = measure(model, dialogues[:6], Judge(phrasings.load()))
+    for dialogue in dialogues[6:9]:
+        for moment, answer in list(answered(model, dialogue)):
+            # What else was heard of the same utterance has left nothing behind.
+            places = path(dialogue, dialogue.index(moment))
+            alone = [replace(dialogue[place], after=after - 1 if after else None) for after, place in enumerate(places)]
+            assert list(answered(model, alone))[-1][1] == answer
+    model.close()
+    assert sum(share.all for share in figures.decisions.values()) == sum(
+        moment.learnt for dialogue in dialogues[:6] for moment in dialogue)
+
+
+def test_rows_of_a_batch_do_not_change_each_other(trained: Path) -> None:
+    rows = next(train.batches(trained / "shard-000.npz", np.random.default_rng(0)))
+    torch.manual_seed(0)
+    thinker = Thinker(len(Vocabulary.read(trained / vocabulary.FILE)))
+    with torch.inference_mode():
+        together = train.predicted(thinker, rows)[0]
+        alone = torch.cat([train.predicted(thinker, {name: values[place:place + 1] for name, values in rows.items()})[0]
+                           for place in range(len(rows["tokens"]))])
+    torch.testing.assert_close(together, alone)
+
+
+def test_no_shard_is_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"training\.thinker\.pool"):
+        next(train.shards(tmp_path))
+
+
+CALL = do(Call("spell", {"word": "cat"}))
+
+
+@pytest.mark.parametrize(("wanted", "kind", "got", "right"), [
+    (LISTEN, "early", LISTEN, True), (LISTEN, "early", CALL, False), (CALL, "call:spell", CALL, True),
+    (CALL, "call:spell", do(Call("spell", {"word": "hat"})), False), (CALL, "call:spell", LISTEN, False),
+    (say(ASK_AGAIN), "ask_again", say("I know nothing about that, I am afraid."), True),
+    (say(ASK_AGAIN), "ask_again", CALL, False)])
+def test_an_answer_is_judged_by_what_is_wanted(wanted: Answer, kind: str, got: Answer, right: bool) -> None:
+    assert Judge(phrasings.load()).judge(Moment(None, None, wanted, kind), got, Figures()) is right
+
+
+def test_a_wrong_answer_that_asks_is_counted_as_such() -> None:
+    judge, figures = Judge(phrasings.load()), Figures()
+    judge.judge(Moment(None, None, CALL, "call:spell"), say(ASK_AGAIN), figures)
+    judge.judge(Moment(None, None, CALL, "call:spell"), do(Call("repeat", {"text": "cat"})), figures)
+    assert (figures.wrong_but_asks.right, figures.wrong_but_asks.all) == (1, 2)
+    assert (figures.intents.right, figures.intents.all) == (0, 2)
