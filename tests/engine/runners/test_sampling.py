@@ -182,6 +182,17 @@ def test_repetition_counts_once_often_or_divides() -> None:
     assert constrain(row, [windowed], [(1,)]).tolist() == [[2.0, -4.0, 4.0]]
 
 
+@both
+def test_what_shifts_logits_shifts_the_choice(choose: Choose) -> None:
+    penal = Sampling(max_tokens=9, repetition_penalty=2.0, recent=(0, 0))
+    below, above = [-2.0, -3.0], [8.0, 3.0]
+    assert [chosen(choose, below, replace(penal, repetition=kind)) for kind in ("once", "often", "divide")] == [1, 1, 0]
+    assert [chosen(choose, above, replace(penal, repetition=kind)) for kind in ("once", "often", "divide")] == [0, 1, 0]
+    assert chosen(choose, above, Sampling(max_tokens=9, bias=((1, 3.0), (1, 2.5)))) == 1
+    assert chosen(choose, above, Sampling(max_tokens=9, damp=((0, 2.0), (0, 1.5)))) == 1
+    assert chosen(choose, below, Sampling(max_tokens=9, damp=((0, 2.0),))) == 1
+
+
 def test_rules_in_half_precision_give_float32() -> None:
     made = constrain(torch.zeros(1, 5, dtype=torch.bfloat16), [Sampling(max_tokens=1, bias=((2, 0.001),))], [()])
     assert made.dtype == torch.float32
