@@ -25,6 +25,8 @@ GO_ON = "Go on, I am listening."
 """Said where a sentence was begun that no question fits."""
 _TURNS = (0.38, 0.26, 0.16, 0.1, 0.06, 0.04)
 """Shares of dialogues of one turn, two, ..."""
+_OTHERS = (1, 2, 3)
+"""Sentences that might have been said instead: a history costs more to read than they do."""
 _LEVELS, _LEVEL_SHARES = (0.0, 1.0, 3.0), (0.5, 0.35, 0.15)
 """How many times as frequent as they are errors may be, and the shares of sentences."""
 _SALAD = 0.12
@@ -67,6 +69,8 @@ class Dialogues:
         for _ in range(random.choices(range(1, len(_TURNS) + 1), _TURNS)[0]):
             if story.memory.reminders and random.random() < 0.3:
                 story.reminded()
+            for _ in range(random.choice(_OTHERS)):
+                self._floor(story).answered(self._anything(story))
             if story.memory.offer and random.random() < 0.6:
                 self._agrees(story)
             elif story.cut and random.random() < 0.4:

@@ -39,10 +39,11 @@ class Floor:
             # The last moment before it is answered tells most.
             silent_ms = early[-1] if self._random.random() < 0.5 else self._random.choice(early)
             self._story.aside(Heard(words, silent_ms), LISTEN, "early")
-        later = [ms for ms in PAUSES_MS if heard.patience_ms < ms <= max(heard.patience_ms, 960)]
-        late = later and self._random.random() < 0.2
-        self._story.stand(Heard(words, self._random.choice(later) if late else heard.patience_ms), heard.wanted,
-                          heard.kind)
+        self._story.stand(Heard(words, self._ended_ms(heard)), heard.wanted, heard.kind)
+
+    def answered(self, heard: hearing.Heard) -> None:
+        """One that might have been said, and what would have been answered."""
+        self._story.aside(Heard(heard.words, self._ended_ms(heard)), heard.wanted, heard.kind)
 
     def unfinished(self, words: Sequence[str], wanted: Answer) -> None:
         """One that ends before the sentence does; ``wanted`` is what the thinker does about it at last."""
@@ -80,6 +81,11 @@ class Floor:
             ended = self._random.choice(PAUSES_MS[2:4])
             self._story.aside(Heard(words, ended, over=True), LISTEN, "yields")
         self._story.interrupted()
+
+    def _ended_ms(self, heard: hearing.Heard) -> int:
+        """The silence at which ``heard`` is answered: as soon as it may be, or when the recogniser is late, later."""
+        later = [ms for ms in PAUSES_MS if heard.patience_ms < ms <= max(heard.patience_ms, 960)]
+        return self._random.choice(later) if later and self._random.random() < 0.2 else heard.patience_ms
 
     def _over(self, words: tuple[str, ...], count: int) -> None:
         part = words[:count]

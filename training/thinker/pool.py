@@ -26,7 +26,7 @@ from training.thinker.words import Words
 
 SHARDS = 12
 """About 20 million tokens."""
-DIALOGUES = 12_000
+DIALOGUES = 8_000
 """Of one shard."""
 SHORT, LONG = 192, 448
 """Lengths of rows, in tokens: most dialogues are short, and attention costs by the square."""

@@ -57,7 +57,7 @@ class Story:
 
     def aside(self, heard: Heard, wanted: Answer, kind: str) -> None:
         """What is wanted now, while the utterance goes on."""
-        self.moments.append(Moment(self._last, heard, wanted, kind))
+        self.moments.append(Moment(self._last, heard, wanted, kind, wanted.text))
 
     def stand(self, heard: Heard, wanted: Answer, kind: str) -> None:
         """What is wanted of an utterance at its end, and what comes of it."""
