@@ -87,8 +87,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m training.thinker.recognition", description=__doc__)
     parser.add_argument("--model", type=Path, help="folder of the language model, if not the shipped one")
     parser.add_argument("--voices", nargs="+", default=VOICES)
+    parser.add_argument("--sentences", type=int, default=DRAWN, help="of each kind, at most")
     arguments = parser.parse_args()
-    kinds = sentences()
+    kinds = {kind: said[:arguments.sentences] for kind, said in sentences().items()}
     for name, kind in {"two decoders": agreeing(), "fitted model": fitted(arguments.model)}.items():
         pool = kind.pool()
         before, began = _resident_mb(), time.process_time()
