@@ -1,4 +1,4 @@
-"""A call's engine with the trained voice: what it answers is heard."""
+"""A call's engine with each of its voices: what it answers is heard."""
 
 from __future__ import annotations
 
@@ -6,21 +6,24 @@ import numpy as np
 import pytest
 
 from duologue.config import DEFAULT_CONFIG, load
-from duologue.engine import CallerText, Engine, ReplyAudio
+from duologue.engine import CallerText, Engine, PipelineConfig, ReplyAudio
 from tests.engine.test_recovery import SilentCaller, ended
 from tests.harness import recogniser
 from tests.harness.sound import from_pcm
 
-PIPELINE = load(DEFAULT_CONFIG).pipeline
-TRAINED = PIPELINE.model_copy(update={
-    "admission": PIPELINE.admission.model_copy(update={"target_load": 1.0, "window_units": 1}),
-    "stages": tuple(stage.model_copy(update={"options": {"voice": "trained"}}) if stage.role in ("talker", "codec")
-                    else stage for stage in PIPELINE.stages)})
+
+def spoken_by(voice: str) -> PipelineConfig:
+    shipped = load(DEFAULT_CONFIG).pipeline
+    return shipped.model_copy(update={
+        "admission": shipped.admission.model_copy(update={"target_load": 1.0, "window_units": 1}),
+        "stages": tuple(stage.model_copy(update={"options": {"voice": voice}})
+                        if stage.role in ("talker", "codec") else stage for stage in shipped.stages)})
 
 
 @pytest.mark.component
-async def test_an_answer_of_the_trained_voice_is_heard() -> None:
-    engine = await Engine.start(TRAINED)
+@pytest.mark.parametrize("voice", ["rms", "trained"])
+async def test_an_answer_is_heard(voice: str) -> None:
+    engine = await Engine.start(spoken_by(voice))
     try:
         caller = SilentCaller(engine.open())
         await caller.until(ended)

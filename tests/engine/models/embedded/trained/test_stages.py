@@ -15,6 +15,7 @@ from duologue.engine.messages import CodecFrames, Fence, Hold, Interrupt, Pcm, S
 from duologue.engine.models.codec_stage import Chunk
 from duologue.engine.models.embedded import codec, talker
 from duologue.engine.models.embedded.codec import VocoderDecoder
+from duologue.engine.models.embedded.flite import FliteVoice
 from duologue.engine.models.embedded.voice import weights
 from duologue.engine.models.embedded.voice.codec import TrainedDecoder
 from duologue.engine.models.embedded.voice.decoder import CodeDecoder
@@ -177,3 +178,13 @@ def test_a_config_that_cannot_work_is_refused(tmp_path: Path) -> None:
         codec.create({"voice": "trained", "pitch": 9}, pipeline())
     with pytest.raises(ConfigError, match=r"training\.voice"):
         TrainedTalker.load(tmp_path)
+
+
+def test_flite_is_loaded_for_its_own_voice_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> FliteVoice:
+        raise ConfigError("install the system package libflite1")
+
+    monkeypatch.setattr(talker, "rms_voice", missing)
+    assert isinstance(talker.create({"voice": "trained"}, pipeline()), TrainedTalker)
+    with pytest.raises(ConfigError, match="libflite1"):
+        talker.create({"voice": "rms"}, pipeline())
