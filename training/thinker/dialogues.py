@@ -23,9 +23,9 @@ from training.thinker.story import Story
 
 GO_ON = "Go on, I am listening."
 """Said where a sentence was begun that no question fits."""
-_TURNS = (0.38, 0.26, 0.16, 0.1, 0.06, 0.04)
+_TURNS = (0.48, 0.25, 0.13, 0.07, 0.04, 0.03)
 """Shares of dialogues of one turn, two, ..."""
-_OTHERS = (1, 2, 3)
+_OTHERS = (2, 3, 4)
 """Sentences that might have been said instead: a history costs more to read than they do."""
 _LEVELS, _LEVEL_SHARES = (0.0, 1.0, 3.0), (0.5, 0.35, 0.15)
 """How many times as frequent as they are errors may be, and the shares of sentences."""

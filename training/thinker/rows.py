@@ -76,7 +76,7 @@ def parts(dialogue: Sequence[Moment], format_: Format, longest: int) -> list[Par
     return found
 
 
-def packed(dialogues: Iterable[list[Part]], length: int, open_rows: int = 24) -> Iterator[Row]:
+def packed(dialogues: Iterable[list[Part]], length: int, open_rows: int = 64) -> Iterator[Row]:
     """Rows of at most ``length`` tokens; each dialogue goes where the least room is left over."""
     rows: list[Row] = []
     for dialogue in dialogues:

@@ -1,7 +1,7 @@
 """How the thinker's weights are stepped: matrices inside it by Muon, the others by AdamW, both as one optimizer.
 
 Muon (Jordan et al. 2024) turns a matrix's step into one of equal size in all directions; scaled as by Moonlight (arXiv
-2502.16982) it takes AdamW's learning rates. Here it reaches the same loss in some two thirds of the steps.
+2502.16982) it takes AdamW's learning rates.
 """
 
 from __future__ import annotations
