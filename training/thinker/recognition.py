@@ -19,9 +19,9 @@ import yaml
 from duologue.engine.messages import INPUT_RATE
 from duologue.engine.models.embedded.dialogue.intents import INTENTS
 from duologue.engine.models.embedded.readers import Reader
-from duologue.engine.models.embedded.recogniser import Pool
+from duologue.engine.models.embedded.recogniser import AnyRecogniser, Pool
 from training.thinker import open_places
-from training.thinker.listening import Caller, agreeing, fitted
+from training.thinker.listening import Caller, Kind, agreeing, fitted
 from training.thinker.phrasings import load, split
 from training.thinker.sampling import Callers
 from training.thinker.speech import speakable, spoken, units
@@ -90,13 +90,21 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=DRAWN, help="of each kind, at most")
     arguments = parser.parse_args()
     kinds = {kind: said[:arguments.sentences] for kind, said in sentences().items()}
-    for name, kind in {"two decoders": agreeing(), "fitted model": fitted(arguments.model)}.items():
-        pool = kind.pool()
-        before, began = _resident_mb(), time.process_time()
-        another = kind.load()
-        print(f"{name}: one more takes {time.process_time() - began:.2f} s and {_resident_mb() - before:.0f} MB")
-        del another
-        _hear(pool, kind.reader, arguments.voices, kinds)
+    recognisers = {"two decoders": agreeing(), "fitted model": fitted(arguments.model)}
+    pools = {name: kind.pool() for name, kind in recognisers.items()}
+    # What is loaded stays, so that nothing is loaded into memory that another gave back.
+    loaded = [_load(name, kind) for name, kind in recognisers.items()]
+    for name, kind in recognisers.items():
+        print(name)
+        _hear(pools[name], kind.reader, arguments.voices, kinds)
+    del loaded
+
+
+def _load(name: str, kind: Kind) -> AnyRecogniser:
+    before, began = _resident_mb(), time.process_time()
+    recogniser = kind.load()
+    print(f"{name}: one more takes {time.process_time() - began:.2f} CPU s and {_resident_mb() - before:.0f} MB")
+    return recogniser
 
 
 def _hear(pool: Pool, reader: Reader, voices: Sequence[str], kinds: dict[str, list[tuple[str, ...]]]) -> None:
