@@ -29,6 +29,8 @@ _OTHERS = (2, 3, 4)
 """Sentences that might have been said instead: a history costs more to read than they do."""
 _LEVELS, _LEVEL_SHARES = (0.0, 1.0, 3.0), (0.5, 0.35, 0.15)
 """How many times as frequent as they are errors may be, and the shares of sentences."""
+_SLOTTED = 2.0
+"""Times as often as others skills are asked that need slots: words are harder to copy than a name is to choose."""
 _SALAD = 0.12
 """Share of out-of-domain sentences that are words put together at random."""
 _CORRECTED = {"count": "stop", "count_down": "start", "spell": "word", "set_name": "name", "remind": "task",
@@ -50,6 +52,7 @@ class Dialogues:
         self._levels = dict(zip(_LEVELS, _LEVEL_SHARES, strict=True)) if levels is None else levels
         phrasings = book.phrasings
         self._sounds = frozenset((*phrasings.backchannels, *phrasings.noises, *phrasings.hesitations))
+        self._weights = [_SLOTTED if intent in book.slotted else 1.0 for intent in book.calls]
         self._actions: Mapping[Callable[[Story], None], float] = {
             self._asks: 1.0, self._begins: 0.09, self._splits: 0.07, self._murmurs: 0.09, self._corrects: 0.06,
             self._goes_on: 0.05}
@@ -178,7 +181,7 @@ class Dialogues:
         if luck < 0.11:
             return self._beyond(story)
         if luck < 0.68:
-            intent = random.choice(self._book.calls)
+            intent = random.choices(self._book.calls, self._weights)[0]
         else:
             intent = random.choice(self._book.replies)
         return self._heard(story, self._book.sentence(intent, random))

@@ -64,7 +64,10 @@ class Phrasebook:
         self.questions = Matcher(rules, {entry.asks: _any(entry.begun) for entry in phrasings.unfinished},
                                  _any(intents.LEAD), _any(intents.TAIL))
         """What is asked back where a sentence was only begun."""
-        self._telling = self._count()
+        counted = {intent: [self._bare(intent, Random(number)) for number in range(_COUNTED)] for intent in nodes}
+        self.slotted = frozenset(intent for intent, said in counted.items() if any(one.slots for one in said))
+        """Intents whose sentences have slots."""
+        self._telling = _telling(counted)
 
     def sentence(self, intent: str, random: Random) -> Said:
         """One sentence of ``intent``, and of no other, some with a courtesy around it."""
@@ -105,14 +108,14 @@ class Phrasebook:
             return [self.words.any(random) if random.random() < 0.7 else self.words.some(1, random)[0]]
         return self.words.some(random.randint(1, 7), random)
 
-    def _count(self) -> dict[str, float]:
-        random = Random(0)
-        having = Counter[str]()
-        for intent in self._nodes:
-            said = [self._bare(intent, random) for _ in range(_COUNTED)]
-            having.update({word for one in said for place, word in enumerate(one.words)
-                           if not any(start <= place < end for start, end in one.slots.values())})
-        return {word: log((1 + len(self._nodes)) / (1 + count)) for word, count in having.items()}
+
+def _telling(counted: Mapping[str, Sequence[Said]]) -> dict[str, float]:
+    """How much each word outside slots tells: the more, the fewer intents have it."""
+    having = Counter[str]()
+    for said in counted.values():
+        having.update({word for one in said for place, word in enumerate(one.words)
+                       if not any(start <= place < end for start, end in one.slots.values())})
+    return {word: log((1 + len(counted)) / (1 + count)) for word, count in having.items()}
 
 
 def _templates(phrasings: Phrasings) -> dict[str, list[str]]:
