@@ -24,12 +24,12 @@ from training.thinker.sampling import Callers
 
 FREQUENT = 10_000
 """Words of the general model that are kept."""
-SENTENCES = 100_000
+SENTENCES = 400_000
 SEED = 21
 SHARE = 0.5
 """Of the fitted model, where the history tells nothing."""
 SHARPNESS = 1.0
-LEAST = 2.5e-7
+LEAST = 2.4e-7
 """Relative entropy, in nats a word, that an n-gram must be worth."""
 
 
@@ -43,11 +43,18 @@ def phrasings() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 
 
 def sentences(count: int, seed: int) -> list[tuple[str, ...]]:
-    """What callers say, with ``ANY`` for every open place; those with a word that nobody can pronounce are left out."""
+    """What callers say, with ``ANY`` for every open place; those with a word that nobody can pronounce are left out.
+
+    Skills have half of them and small talk the other half, each intent as many as it has templates.
+    """
     texts, rules = phrasings()
-    random, callers = Random(seed), Callers(lambda _slot, _random: (ANY,), texts, rules)
-    known = {*pronunciations(), ANY}
-    return [words for words in (callers.sample(random).words for _ in range(count)) if known.issuperset(words)]
+    talk, known, random = load().replies, {*pronunciations(), ANY}, Random(seed)
+    callers = Callers(lambda _slot, _random: (ANY,), texts, rules)
+    groups = [[name for name in texts if (name in talk) is small] for small in (False, True)]
+    drawn = (random.choices(group, [len(texts[name]) for name in group])[0]
+             for group in (groups[i % 2] for i in range(count)))
+    said = (callers.sample(random, name).words for name in drawn)
+    return [words for words in said if known.issuperset(words)]
 
 
 def general(words: Iterable[str], frequent: int) -> Backoff:

@@ -86,7 +86,7 @@ def trees(templates: Mapping[str, Sequence[str]]) -> dict[str, Node]:
 
 
 class Callers:
-    """What callers say to the dialogue: its intents, each as likely as another, some with a courtesy around them."""
+    """What callers say to the dialogue, some of it with a courtesy around it."""
 
     def __init__(self, fill: Fill, phrasings: Mapping[str, Sequence[str]] = intents.INTENTS,
                  rules: Mapping[str, Sequence[str]] | None = None,
@@ -100,9 +100,9 @@ class Callers:
         self._courtesies = trees({"lead": intents.LEAD, "tail": intents.TAIL})
         self._bare = frozenset(bare)
 
-    def sample(self, random: Random) -> Sampled:
-        """One sentence of any intent."""
-        intent = random.choice(tuple(self._intents))
+    def sample(self, random: Random, intent: str | None = None) -> Sampled:
+        """One sentence of ``intent``, or of any, each as likely as another."""
+        intent = intent or random.choice(tuple(self._intents))
         said = self._sampler.sample(self._intents[intent], random)
         words = said.words
         if intent not in self._bare:
