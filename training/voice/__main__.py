@@ -1,6 +1,6 @@
 """Make the voice: ``python -m training.voice OUT`` speaks the corpus, trains, exports and prints the held-out figures.
 
-What is in ``OUT`` already is kept and gone on with; about 70 CPU minutes.
+What is in ``OUT`` already is kept and gone on with; about two hours of CPU time.
 """
 
 from __future__ import annotations

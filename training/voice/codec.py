@@ -27,8 +27,8 @@ KERNEL = 3
 """Of the decoder's convolutions: it looks back 2 frames a block."""
 FEATURES = 2 + CEPSTRA + BANDS
 """Log f0, filled in where there is none; whether there is one; cepstra; strengths."""
-CPU_MINUTES = 14.5
-ENCODER_SHARE = 0.65
+CPU_MINUTES = 22.0
+ENCODER_SHARE = 0.42
 """Of the time, after which the encoder rests: codes stay as they are then, so a talker can be trained on them."""
 VALIDATION = 60
 """The first utterances are kept for validation."""
