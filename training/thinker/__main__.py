@@ -1,6 +1,6 @@
 """Make the thinker: ``python -m training.thinker OUT`` makes its dialogues, trains, exports and prints its figures.
 
-What is in ``OUT`` already is kept and gone on with; about an hour of CPU time.
+What is in ``OUT`` already is kept and gone on with; about two hours of CPU time.
 """
 
 from __future__ import annotations

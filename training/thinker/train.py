@@ -24,7 +24,7 @@ from training.thinker.rows import ANSWER, NOTHING
 from training.thinker.steppers import Steppers
 from training.voice import checkpoint
 
-CPU_MINUTES = 50.0
+CPU_MINUTES = 100.0
 _TOKENS = 3072
 """Of a step's batch, at most."""
 _WORD_WEIGHT = 0.07
