@@ -27,6 +27,9 @@ from duologue.engine.models.embedded.ear import Ear
 from duologue.engine.models.embedded.endpoint import Patience
 from duologue.engine.models.embedded.lexicon import Lexicon
 from duologue.engine.models.embedded.mind import Mind
+from duologue.engine.models.embedded.thinking.record import Record
+from duologue.engine.models.embedded.thinking.turns import Considered
+from duologue.engine.models.embedded.thinking.wit import Thought
 from duologue.engine.models.embedded.turns import Ruled
 from duologue.engine.models.embedded.utterance import Utterance
 
@@ -80,13 +83,14 @@ def growing(text: str, make: Callable[[str], Understanding] = whole) -> list[Und
 class Session:
     def __init__(self, lexicon: Lexicon, *, greeting: str = "", history: tuple[HistoryItem, ...] = (),
                  next_turn: int = 0, next_unit: int = 0, decided: int = 0, tools: tuple[Tool, ...] = (),
-                 auto: bool = True) -> None:
+                 auto: bool = True, record: Record | None = None) -> None:
+        """``record``: of a trained thinker, which then has the say."""
         self.ear = ScriptedEar()
-        self.dialogue = Dialogue("test", greeting, tools)
+        self.dialogue = Dialogue("test", greeting, tools, Thought(record) if record else None)
         self.epoch = 0
         self.units = next_unit
         opening = Open("s", 0, next_turn, next_unit, tools=tools, auto_respond=auto, history=history, decided=decided)
-        turns = Ruled(self.dialogue, Patience())
+        turns = Considered(record) if record else Ruled(self.dialogue, Patience())
         self.mind = Mind(opening, self.dialogue, self.ear, turns, lexicon, UNIT_MS,
                          lambda: datetime(2026, 11, 21, 14, 5))
         self.texts: dict[int, str] = {}
