@@ -41,7 +41,7 @@ from duologue.engine.models.embedded.dialogue.policy import (
     typed,
 )
 from duologue.engine.models.embedded.ear import Ear
-from duologue.engine.models.embedded.lexicon import Lexicon
+from duologue.engine.models.embedded.lexicon import Sounds
 from duologue.engine.models.embedded.mishearing import mended
 from duologue.engine.models.embedded.mouth import Mouth, Piece
 from duologue.engine.models.embedded.overlap import ECHO_S, Verdict, is_echo
@@ -64,7 +64,7 @@ _TURNS_KEPT = 16
 class Mind:
     """One session. ``clock`` gives the local time of day."""
 
-    def __init__(self, opening: Open, dialogue: Dialogue, ear: Ear, turns: TurnTaking, lexicon: Lexicon, unit_ms: int,
+    def __init__(self, opening: Open, dialogue: Dialogue, ear: Ear, turns: TurnTaking, lexicon: Sounds, unit_ms: int,
                  clock: Callable[[], datetime]) -> None:
         self._session = opening.session
         self._epoch = opening.epoch

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from duologue.engine.models.embedded.agreement import distance
 from duologue.engine.models.embedded.dialogue.skills import Skill, singular
-from duologue.engine.models.embedded.lexicon import Lexicon
+from duologue.engine.models.embedded.lexicon import Sounds
 
 _NEAR = 0.2
 """Distance per phone up to which a word is taken for another: "whether" for "weather"."""
@@ -21,7 +21,7 @@ _RUN = 2
 """Words that one may have been heard as."""
 
 
-def mended(words: Sequence[str], skills: Iterable[Skill], lexicon: Lexicon) -> tuple[str, ...]:
+def mended(words: Sequence[str], skills: Iterable[Skill], lexicon: Sounds) -> tuple[str, ...]:
     """``words`` with those of the tool's name in place of what sounds like them, where it has all words of one then."""
     found: list[tuple[float, tuple[str, ...]]] = []
     for skill in skills:
@@ -38,7 +38,7 @@ def mended(words: Sequence[str], skills: Iterable[Skill], lexicon: Lexicon) -> t
     return min(found, default=(0.0, tuple(words)))[1]
 
 
-def _likest(word: str, words: Sequence[str], lexicon: Lexicon) -> tuple[float, int, int] | None:
+def _likest(word: str, words: Sequence[str], lexicon: Sounds) -> tuple[float, int, int] | None:
     """The run of ``words`` that sounds most like ``word``: distance per phone, beginning and end."""
     sound = lexicon.phones((word,))
     if not sound:

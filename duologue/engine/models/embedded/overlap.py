@@ -7,7 +7,7 @@ from enum import Enum
 
 from duologue.engine.models.embedded.agreement import Understanding, distance_within
 from duologue.engine.models.embedded.dialogue.policy import is_backchannel
-from duologue.engine.models.embedded.lexicon import Lexicon
+from duologue.engine.models.embedded.lexicon import Sounds
 
 ECHO_S = 5.0
 """Seconds of the agent's voice after which the caller's echo canceller has adapted: what is heard then is the
@@ -32,7 +32,7 @@ class Verdict(Enum):
     """The caller wants the floor."""
 
 
-def is_echo(words: Sequence[str], reply: str, lexicon: Lexicon) -> bool:
+def is_echo(words: Sequence[str], reply: str, lexicon: Sounds) -> bool:
     """Whether ``words`` are (nearly) a part of ``reply``."""
     phones = lexicon.phones(words)
     if len(phones) < _SHORT:

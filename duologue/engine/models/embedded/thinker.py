@@ -1,7 +1,7 @@
-"""The embedded thinker: pocketsphinx hears, a dialogue policy decides and writes. No GPU, no download.
+"""The embedded thinker: pocketsphinx hears; a dialogue policy, or a small trained model, decides and writes.
 
 It stands behind the interface a model has: units in, one decision each, text in deltas, memory only of what
-was heard. What callers can say is in ``dialogue/intents.py``.
+was heard. No GPU, no download.
 """
 
 from __future__ import annotations
@@ -11,10 +11,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
-from typing import Any, Literal
-
-from pydantic import Field
+from typing import Any
 
 from duologue.engine.config import ConfigError, PipelineConfig
 from duologue.engine.messages import (
@@ -29,22 +26,10 @@ from duologue.engine.messages import (
     StageInput,
     StageOutput,
 )
-from duologue.engine.models.embedded.automaton import compile_grammar
-from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
-from duologue.engine.models.embedded.dialogue.intents import grammar
-from duologue.engine.models.embedded.ear import Ear
-from duologue.engine.models.embedded.endpoint import Patience
-from duologue.engine.models.embedded.lexicon import FREE_WORDS, Lexicon
 from duologue.engine.models.embedded.mind import Mind
-from duologue.engine.models.embedded.readers import Agreed
-from duologue.engine.models.embedded.recogniser import ChannelMeter, Pool, Recogniser
-from duologue.engine.models.embedded.thinking.model import DecoderOptions, Model, open_model
-from duologue.engine.models.embedded.thinking.record import Record
-from duologue.engine.models.embedded.thinking.turns import Considered
-from duologue.engine.models.embedded.thinking.wit import Thought
-from duologue.engine.models.embedded.turns import Ruled, TurnTaking
+from duologue.engine.models.embedded.minds import Minds, RuledMinds, TrainedMinds
+from duologue.engine.models.embedded.options import Options
 from duologue.engine.models.options import read_options
-from duologue.strict import Strict
 
 _log = logging.getLogger(__name__)
 
@@ -52,47 +37,18 @@ _SLICE_S = 0.04
 """Time after which a step leaves the other sessions to the next one."""
 
 
-class Options(Strict):
-    """What a stage config may set."""
-
-    wit: Literal["rules", "trained"] = "rules"
-    """Who understands and decides: the dialogue policy's grammar, or the trained thinker."""
-    decoder: DecoderOptions = DecoderOptions()
-    """Of the trained thinker."""
-
-    greeting: str = Field(default="Hello, this is Duologue. What can I do for you?", max_length=300)
-    """Said when a call begins; empty for none."""
-    seed: int = 0
-    """Of dice, coins and the choice of phrases."""
-    max_recognisers: int = Field(default=6, gt=0)
-    """Callers who can be listened to at the same moment; each takes about 80 MB."""
-    warm_recognisers: int = Field(default=2, gt=0)
-    """How many of them are loaded at the start; each later one holds the stage up for 0.3 s once."""
-    frequent_words: int = Field(default=10_000, ge=1000)
-    """Words of the language model that are kept."""
-
-
 class Thinker:
     """The stage. Each session is one ``Mind``; they share the recognisers."""
 
     def __init__(self, options: Options, unit_ms: int) -> None:
-        self._options = options
-        self._unit_ms = unit_ms
-        self._lexicon = Lexicon(grammar().words, options.frequent_words)
-        automaton = compile_grammar(grammar(), FREE_WORDS)
-        meter = ChannelMeter(self._lexicon.grammar_dictionary, FREE_WORDS[0])
-        self._pool = Pool(lambda: Recogniser(self._lexicon, automaton), meter, options.warm_recognisers,
-                          options.max_recognisers)
-        self._reader = Agreed(self._lexicon)
-        self._model: Model | None = open_model(options.decoder) if options.wit == "trained" else None
-        self._records: dict[str, Record] = {}
+        self._kind: Minds = (TrainedMinds if options.wit == "trained" else RuledMinds)(options, unit_ms)
         self._inboxes: dict[str, deque[tuple[float, StageInput]]] = {}
         self._minds: dict[str, Mind] = {}
 
     @property
     def ready(self) -> bool:
         """Whether a message waits, or another recogniser should be loaded."""
-        return any(self._inboxes.values()) or self._pool.wants_more(len(self._minds))
+        return any(self._inboxes.values()) or self._kind.pool.wants_more(len(self._minds))
 
     def receive(self, message: StageInput) -> None:
         """File ``message``; a session's own bound is that of the units it may have undecided."""
@@ -110,8 +66,8 @@ class Thinker:
         outputs: list[StageOutput] = []
         waiting = [session for session, inbox in self._inboxes.items() if inbox]
         if not waiting:
-            if self._pool.wants_more(len(self._minds)):
-                self._pool.grow()
+            if self._kind.pool.wants_more(len(self._minds)):
+                self._kind.pool.grow()
             return outputs
         began = time.perf_counter()
         for session in waiting:
@@ -126,9 +82,8 @@ class Thinker:
         return outputs
 
     def close(self) -> None:
-        """End the trained thinker's runner; idempotent."""
-        if self._model is not None:
-            self._model.close()
+        """End what the sessions share; idempotent."""
+        self._kind.close()
 
     def _advance(self, session: str) -> list[StageOutput]:
         """Everything filed for ``session`` up to its next unit."""
@@ -159,16 +114,7 @@ class Thinker:
     def _open(self, message: Open) -> None:
         if message.session in self._minds:
             self._close(message.session)
-        seed = f"{self._options.seed}/{message.session}"
-        if self._model is None:
-            dialogue = Dialogue(seed, self._options.greeting, message.tools)
-            turns: TurnTaking = Ruled(dialogue, Patience())
-        else:
-            record = self._records[message.session] = Record(self._model, message.session)
-            dialogue = Dialogue(seed, self._options.greeting, message.tools, Thought(record))
-            turns = Considered(record)
-        ear = Ear(self._pool, self._reader, turns, self._unit_ms)
-        self._minds[message.session] = Mind(message, dialogue, ear, turns, self._lexicon, self._unit_ms, _local_time)
+        self._minds[message.session] = self._kind.make(message)
 
     def _drop(self, session: str) -> None:
         self._inboxes.pop(session, None)
@@ -180,20 +126,11 @@ class Thinker:
         mind = self._minds.pop(session, None)
         if mind is not None:
             mind.fail()
-        self._forget(session)
+        self._kind.forget(session)
 
     def _close(self, session: str) -> None:
         self._minds.pop(session).close()
-        self._forget(session)
-
-    def _forget(self, session: str) -> None:
-        record = self._records.pop(session, None)
-        if record is not None:
-            record.close()
-
-
-def _local_time() -> datetime:
-    return datetime.now().astimezone()
+        self._kind.forget(session)
 
 
 def create(options: Mapping[str, Any], pipeline: PipelineConfig) -> Thinker:
