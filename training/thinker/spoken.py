@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from duologue.engine.models.embedded.thinker import Options
+from duologue.engine.models.embedded.options import Options
 from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Answer, Heard
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
 from training.thinker import phrasings

@@ -11,7 +11,7 @@ from duologue.engine.models.embedded.dialogue import memory as remembered
 from duologue.engine.models.embedded.dialogue import reminders
 from duologue.engine.models.embedded.dialogue.memory import Context, Memory
 from duologue.engine.models.embedded.dialogue.policy import HANDLERS
-from duologue.engine.models.embedded.thinker import Options
+from duologue.engine.models.embedded.options import Options
 from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard
 from training.thinker.moments import KEEP, LISTEN, Moment, path, say
 
