@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.overlap import Verdict
 from duologue.engine.models.embedded.thinking.format import LONG_MS, PAUSES_MS, Heard
 from duologue.engine.models.embedded.thinking.record import Record
@@ -37,6 +38,10 @@ class Considered:
         kept = Verdict.KEEPS if utterance.ended else Verdict.UNDECIDED
         if not words:
             return kept
+        parse = grammar().read(words).parse
+        if parse is not None and parse.intent == "stop":
+            # A lone "stop" is short, and to miss it is worse than a needless silence.
+            return Verdict.TAKES
         long_ms = LONG_MS if adapted or utterance.ended else 2 * LONG_MS
         heard = Heard(words, utterance.silent_ms, over=True, long=utterance.spoken_ms >= long_ms)
         if self._record.ask(heard).keeps:

@@ -12,7 +12,7 @@ from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Call, Hea
 from duologue.engine.models.embedded.thinking.record import Record
 
 _MISHEARD = "Sorry, I did not understand that."
-"""Where the thinker calls a skill with what it cannot take."""
+"""Where the thinker calls a skill with what it cannot take, or what nobody said."""
 _SETTLED_MS = (640, PAUSES_MS[-1])
 """Silences after which a sentence is put to the thinker that was not while it was spoken: typed ones, for example."""
 _MOST_WORDS = 40
@@ -36,7 +36,7 @@ class Thought:
             return Answer(answer.text, "talk", memory.rate), noted
         parse = Parse(answer.call.name, answer.call.slots)
         made = memory.offer if parse.intent == "yes" and memory.offer else parse.intent
-        if made not in HANDLERS or not grammar().fits(parse):
+        if made not in HANDLERS or not grammar().fits(parse) or not _said(parse, sentence, memory):
             return Answer(_MISHEARD, "ask_back", memory.rate), noted
         text, after = HANDLERS[made](parse.slots, noted, context)
         return (Answer(text, made, after.rate, parse) if text else None), after
@@ -73,3 +73,9 @@ class Thought:
             return asked[0]
         found = (heard for ms in _SETTLED_MS if self._record.ask(heard := Heard(words, ms)).speaks)
         return next(found, Heard(words, _SETTLED_MS[-1]))
+
+
+def _said(parse: Parse, sentence: Sentence, memory: Memory) -> bool:
+    """Whether all words of the slots are the caller's: of this sentence, or the one before, which may be its start."""
+    heard = {*sentence.words.split(), *(memory.caller[-1].split() if memory.caller else ())}
+    return all(word in heard for words in parse.slots.values() for word in words.split())

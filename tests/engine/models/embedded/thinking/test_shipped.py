@@ -37,6 +37,30 @@ def test_spoken_requests_are_answered_once_the_caller_is_silent(stage: Thinker) 
     caller.hang_up()
 
 
+def test_a_lone_stop_silences_a_reply_and_a_nod_does_not(stage: Thinker) -> None:
+    caller = Caller(stage, "stop")
+    caller.until_quiet()
+    caller.say(speech("slt", "count to fifty"))
+    caller.silence(40)
+    caller.say(speech("slt", "uh huh"))
+    caller.silence(12)
+    assert not any(decision.yields for decision in caller.decisions)
+    caller.say(speech("slt", "stop"))
+    caller.silence(12)
+    assert any(decision.yields for decision in caller.decisions)
+    assert caller.texts[max(caller.cut)].startswith("One, two")
+    caller.hang_up()
+
+
+def test_no_skill_is_called_with_words_that_nobody_said(stage: Thinker) -> None:
+    caller = Caller(stage, "rare")
+    caller.until_quiet()
+    for word in ("elephant", "zygote", "thoroughfare"):
+        spelled = caller.ask(f"spell {word}")
+        assert spelled.startswith(("Sorry", word.capitalize())), spelled
+    caller.hang_up()
+
+
 def test_an_unfinished_sentence_is_waited_for_and_then_asked_back_for(stage: Thinker) -> None:
     caller = Caller(stage, "unfinished")
     caller.until_quiet()

@@ -1,0 +1,41 @@
+"""The shipped thinker chooses the same tokens whatever runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from duologue.engine.models.embedded.thinking.format import Heard
+from duologue.engine.models.embedded.thinking.model import DecoderOptions, Model, open_model
+
+pytestmark = pytest.mark.component
+
+SAID = ("hello there", "what is seven times six", "convert five miles to kilometers", "remind me to", "who made you",
+        "the stone was lying in the river", "count to twenty by five", "stop", "my name is anna", "tell me a story")
+
+
+def answers(model: Model) -> list[tuple[int, ...]]:
+    """The answers to the sentences of a dialogue after two silences each, in a sequence that grows and is cut back."""
+    form, sessions = model.format, model.sessions
+    sessions.open("s", form.prefix)
+    found = []
+    for text in SAID:
+        words = tuple(text.split())
+        for heard in (Heard(words, 80), Heard(words, 0, over=True), Heard(words, 640)):
+            mark = sessions.mark("s")
+            sessions.append("s", (form.unit(heard),))
+            found.append(model.answer("s"))
+            sessions.rollback("s", mark)
+        sessions.record("s", (form.unit(heard),), found[-1], len(found[-1]))
+    model.close()
+    return found
+
+
+@pytest.mark.parametrize(("runner", "options"), [
+    ("torch", {}), ("vllm", {"max_model_len": 512, "max_num_seqs": 2, "kv_positions": 2048, "enforce_eager": True})])
+def test_other_runners_choose_what_the_light_one_does(runner: str, options: dict[str, Any]) -> None:
+    light = answers(open_model(DecoderOptions()))
+    assert len(set(light)) > len(SAID)
+    other = DecoderOptions.model_validate({"runner": runner, "options": options})
+    assert answers(open_model(other)) == light
