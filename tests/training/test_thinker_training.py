@@ -76,7 +76,7 @@ def test_a_thinker_is_trained_stopped_taken_up_again_exported_and_measured(
     model = open_model(DecoderOptions(checkpoint=to))
     figures = measure(model, dialogues[:6], Judge(phrasings.load()))
     for dialogue in dialogues[6:9]:
-        for moment, answer in list(answered(model, dialogue)):
+        for moment, answer, _ in list(answered(model, dialogue)):
             # What else was heard of the same utterance has left nothing behind.
             places = path(dialogue, dialogue.index(moment))
             alone = [replace(dialogue[place], after=after - 1 if after else None) for after, place in enumerate(places)]

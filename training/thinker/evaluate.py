@@ -15,6 +15,7 @@ from pathlib import Path
 
 from duologue.engine.models.embedded.thinking.format import Answer, Heard
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
+from duologue.engine.models.embedded.thinking.wit import takes
 from training.thinker import phrasings
 from training.thinker.dialogues import GO_ON, Dialogues
 from training.thinker.errors import STATISTICS, Confusions
@@ -78,8 +79,8 @@ class Judge:
         self._refusals = frozenset(made.out_of_domain["says"])
         self._asks = self._refusals | {ASK_AGAIN, GO_ON} | {entry.asks for entry in made.unfinished}
 
-    def judge(self, moment: Moment, answer: Answer, figures: Figures) -> bool:
-        """Count ``answer``; returns whether it is as wanted."""
+    def judge(self, moment: Moment, answer: Answer, figures: Figures, *, refused: bool = False) -> bool:
+        """Count ``answer``, whose call is not made if it is ``refused``; returns whether it is as wanted."""
         wanted = moment.wanted
         kind, _, intent = moment.kind.partition(":")
         decided = (wanted.speaks, wanted.keeps) == (answer.speaks, answer.keeps)
@@ -104,7 +105,7 @@ class Judge:
             right = answer.text in self._says.get(intent, {wanted.text})
             figures.replies.add(right)
         if not right:
-            figures.wrong_but_asks.add(answer.text in self._asks)
+            figures.wrong_but_asks.add(refused or answer.text in self._asks)
         return right
 
 
@@ -112,15 +113,18 @@ def measure(model: Model, dialogues: Sequence[Sequence[Moment]], judge: Judge) -
     """The figures of ``dialogues``."""
     figures = Figures()
     for dialogue in dialogues:
-        for moment, answer in answered(model, dialogue):
-            if not judge.judge(moment, answer, figures):
+        for moment, answer, refused in answered(model, dialogue):
+            if not judge.judge(moment, answer, figures, refused=refused):
                 figures.errors.append(f"[{moment.kind}] {_text(moment.heard)} -> {shown(answer)} "
                                       f"(wanted {shown(moment.wanted)})")
     return figures
 
 
-def answered(model: Model, dialogue: Sequence[Moment]) -> Iterator[tuple[Moment, Answer]]:
-    """What ``model`` answers at each moment that is to be learnt, given what is wanted at those before."""
+def answered(model: Model, dialogue: Sequence[Moment]) -> Iterator[tuple[Moment, Answer, bool]]:
+    """What ``model`` answers at each moment that is to be learnt, given what is wanted at those before.
+
+    The last says that it is a call which the run time does not make, and asks back instead.
+    """
     after: defaultdict[int | None, list[int]] = defaultdict(list)
     for index, moment in enumerate(dialogue):
         after[moment.after].append(index)
@@ -132,14 +136,16 @@ def answered(model: Model, dialogue: Sequence[Moment]) -> Iterator[tuple[Moment,
 
 
 def _answered(model: Model, dialogue: Sequence[Moment], after: dict[int | None, list[int]],
-              before: int | None) -> Iterator[tuple[Moment, Answer]]:
+              before: int | None) -> Iterator[tuple[Moment, Answer, bool]]:
     sessions, form = model.sessions, model.format
     for index in after.get(before, ()):
         moment = dialogue[index]
         mark = sessions.mark(_SESSION)
         if moment.learnt:
             sessions.append(_SESSION, (form.unit(moment.heard),))
-            yield moment, form.read(model.answer(_SESSION))
+            answer = form.read(model.answer(_SESSION))
+            earlier = dialogue[before].heard if before is not None else None
+            yield moment, answer, answer.call is not None and not takes(answer.call, _words(moment.heard, earlier))
             sessions.rollback(_SESSION, mark)
         if index in after:
             tokens = form.listening() if moment.wanted == LISTEN else form.keeping() if moment.wanted == KEEP \
@@ -147,6 +153,10 @@ def _answered(model: Model, dialogue: Sequence[Moment], after: dict[int | None, 
             sessions.record(_SESSION, (form.unit(moment.heard),), tokens, len(tokens))
             yield from _answered(model, dialogue, after, index)
             sessions.rollback(_SESSION, mark)
+
+
+def _words(*heard: Heard | None) -> set[str]:
+    return {word for each in heard if each is not None for word in each.words}
 
 
 def shown(answer: Answer) -> str:

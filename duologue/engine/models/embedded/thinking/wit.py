@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 
 from duologue.engine.models.embedded.dialogue.intents import grammar
@@ -34,10 +35,12 @@ class Thought:
         noted = replace(memory.hearing(sentence.words), pending="", offer="", missed=0)
         if answer.call is None:
             return Answer(answer.text, "talk", memory.rate), noted
+        # What it asks back for may stand in the sentence before.
+        said = {*sentence.words.split(), *(memory.caller[-1].split() if memory.caller else ())}
+        if not takes(answer.call, said):
+            return Answer(_MISHEARD, "ask_back", memory.rate), noted
         parse = Parse(answer.call.name, answer.call.slots)
         made = memory.offer if parse.intent == "yes" and memory.offer else parse.intent
-        if made not in HANDLERS or not grammar().fits(parse) or not _said(parse, sentence, memory):
-            return Answer(_MISHEARD, "ask_back", memory.rate), noted
         text, after = HANDLERS[made](parse.slots, noted, context)
         return (Answer(text, made, after.rate, parse) if text else None), after
 
@@ -75,7 +78,7 @@ class Thought:
         return next(found, Heard(words, _SETTLED_MS[-1]))
 
 
-def _said(parse: Parse, sentence: Sentence, memory: Memory) -> bool:
-    """Whether all words of the slots are the caller's: of this sentence, or the one before, which may be its start."""
-    heard = {*sentence.words.split(), *(memory.caller[-1].split() if memory.caller else ())}
-    return all(word in heard for words in parse.slots.values() for word in words.split())
+def takes(call: Call, heard: Collection[str]) -> bool:
+    """Whether there is such a skill, its slots are filled as it takes them, and with words ``heard`` of the caller."""
+    return call.name in HANDLERS and grammar().fits(Parse(call.name, call.slots)) and all(
+        word in heard for words in call.slots.values() for word in words.split())
