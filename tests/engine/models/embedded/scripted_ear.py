@@ -6,8 +6,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 import numpy as np
+from hypothesis import strategies as st
 
 from duologue.engine.messages import (
+    CallerText,
     CallerWords,
     Decision,
     HistoryItem,
@@ -147,5 +149,41 @@ class Session:
         return self.texts[max(self.texts)]
 
     @property
+    def current(self) -> set[int]:
+        """The replies of the present epoch."""
+        return {turn for turn, epoch in self.epochs.items() if epoch == self.epoch}
+
+    @property
     def yields(self) -> list[int]:
         return [decision.unit for decision in self.decisions if decision.yields]
+
+
+Event = tuple[str, int | str, bool]
+_SENTENCES = ("count to thirty", "what time is it", "stop", "yeah", "tell me a story", "remind me to", "go on",
+              "remind me to stretch in two seconds", "what was the last thing you said", "slower", "two plus two")
+EVENTS = st.lists(st.one_of(
+    st.tuples(st.just("units"), st.integers(1, 25), st.booleans()),
+    st.tuples(st.just("say"), st.sampled_from(_SENTENCES), st.booleans()),
+    st.tuples(st.just("noise"), st.integers(1, 15), st.booleans()),
+    st.tuples(st.just("type"), st.sampled_from(_SENTENCES), st.booleans()),
+    st.tuples(st.just("cut"), st.integers(0, 4), st.booleans())), max_size=25)
+"""What may happen in a session."""
+
+
+def live(session: Session, events: list[Event]) -> None:
+    """Let ``events`` happen."""
+    for kind, value, flag in events:
+        match kind, value:
+            case "units", int(count):
+                session.go(count, audible=flag)
+            case "say", str(text):
+                session.say(growing(text), audible=flag)
+            case "noise", int(count):
+                session.ear.script = [untrusted("zebra crossing")] * count
+                session.go(count // 2, audible=flag)
+            case "type", str(text):
+                session.mind.inject(CallerText(text))
+            case "cut", int(back):
+                turn = max(session.texts, default=0) - back
+                known = turn in session.texts
+                session.cut(turn if known else None, session.texts[turn][:7] if known and flag else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from duologue.engine.messages import AgentSaid, CallerSaid, CallerText, Choice, HistoryItem
 from duologue.engine.models.embedded.dialogue.intents import grammar
@@ -14,7 +13,7 @@ from duologue.engine.models.embedded.thinking.model import Model
 from duologue.engine.models.embedded.thinking.record import Record
 from duologue.engine.runners.base import Tokens
 from duologue.engine.runners.window import WindowConfig
-from tests.engine.models.embedded.scripted_ear import Session, growing, untrusted
+from tests.engine.models.embedded.scripted_ear import EVENTS, Event, Session, growing, live, untrusted
 from tests.engine.models.embedded.thinking.oracle import REFUSAL, Oracle, vocabulary
 
 GREETING = "Hello, this is Duologue."
@@ -157,35 +156,14 @@ def test_over_a_reply_the_first_words_alone_take_no_floor_before_they_have_settl
     assert session.yields == []
 
 
-SENTENCES = ("count to thirty", "what time is it", "stop", "yeah", "tell me a story", "remind me to", "go on",
-             "remind me to stretch in two seconds", "what was the last thing you said", "slower", "two plus two")
-EVENTS = st.lists(st.one_of(
-    st.tuples(st.just("units"), st.integers(1, 25), st.booleans()),
-    st.tuples(st.just("say"), st.sampled_from(SENTENCES), st.booleans()),
-    st.tuples(st.just("type"), st.sampled_from(SENTENCES), st.booleans()),
-    st.tuples(st.just("cut"), st.integers(0, 4), st.booleans())), max_size=25)
-
-
 @settings(deadline=None, max_examples=30)
 @given(EVENTS)
 def test_whatever_happens_replies_are_in_order_and_the_sequence_holds_no_other(
-        events: list[tuple[str, int | str, bool]]) -> None:
+        events: list[Event]) -> None:
     session = Trained(greeting=GREETING)
-    for kind, value, flag in events:
-        match kind, value:
-            case "units", int(count):
-                session.go(count, audible=flag)
-            case "say", str(text):
-                session.say(growing(text), audible=flag)
-            case "type", str(text):
-                session.mind.inject(CallerText(text))
-            case "cut", int(back):
-                turn = max(session.texts, default=0) - back
-                known = turn in session.texts
-                session.cut(turn if known else None, session.texts[turn][:7] if known and flag else "")
+    live(session, events)
     session.go(1500)
     assert session.decisions[-1].choice is Choice.LISTEN
-    live = [turn for turn, epoch in session.epochs.items() if epoch == session.epoch]
-    assert session.whole >= set(live), "a reply was left open"
+    assert session.whole >= session.current, "a reply was left open"
     assert sorted(session.texts) == list(range(len(session.texts))), "a turn number was left out"
     assert session.model.sessions.mark("s") == len(session.told)
