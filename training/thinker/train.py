@@ -5,7 +5,6 @@ It goes on where it stopped, also with another end: how fast it learns depends o
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
+from training import command
 from training.thinker import vocabulary
 from training.thinker.model import Thinker
 from training.thinker.pool import LONG, NAMES, SHORT
@@ -120,11 +120,7 @@ def _means(recent: Sequence[tuple[float, float]]) -> str:
 
 def main() -> None:
     """Train as the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m training.thinker.train", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--minutes", type=float, default=CPU_MINUTES, help="CPU time in all")
-    arguments = parser.parse_args()
-    train(arguments.folder, arguments.minutes)
+    command.run("training.thinker.train", __doc__, train, CPU_MINUTES)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ is for training only, and looks ahead; the decoder is what ships.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from torch.nn.functional import gelu, pad
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from duologue.engine.models.embedded.voice_format import BANDS, CEPSTRA, FRAME_VECTORS
+from training import command
 from training.voice import checkpoint, corpus
 
 WIDTH = 256
@@ -175,11 +175,7 @@ def train(folder: Path, minutes: float) -> None:
 
 def main() -> None:
     """Train as the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m training.voice.codec", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--minutes", type=float, default=CPU_MINUTES, help="CPU time in all")
-    arguments = parser.parse_args()
-    train(arguments.folder, arguments.minutes)
+    command.run("training.voice.codec", __doc__, train, CPU_MINUTES)
 
 
 if __name__ == "__main__":

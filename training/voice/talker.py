@@ -6,7 +6,6 @@ stumble over its own mistakes when it speaks.
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
+from training import command
 from training.voice import checkpoint, corpus, sequence
 from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
@@ -133,11 +133,7 @@ def validate(talker: Talker, items: Sequence[Item]) -> str:
 
 def main() -> None:
     """Train as the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m training.voice.talker", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--minutes", type=float, default=CPU_MINUTES, help="CPU time in all")
-    arguments = parser.parse_args()
-    train(arguments.folder, arguments.minutes)
+    command.run("training.voice.talker", __doc__, train, CPU_MINUTES)
 
 
 if __name__ == "__main__":

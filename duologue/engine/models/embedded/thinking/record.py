@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard, pause_token
+from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard
 from duologue.engine.models.embedded.thinking.model import Model
 
 _MOST_UNITS = 3
@@ -25,8 +25,8 @@ class Record:
         self._session = session
         self._said: dict[int, _Said] = {}
         """The entries of replies."""
-        self._asked: tuple[Heard | None, Answer] | None = None
-        """The last question since the sequence changed."""
+        self.asked: tuple[Heard, Answer] | None = None
+        """The last question and its answer, if nothing was added to the sequence since."""
         model.sessions.open(session, model.format.prefix)
 
     def close(self) -> None:
@@ -35,11 +35,10 @@ class Record:
 
     def ask(self, heard: Heard) -> Answer:
         """What the thinker does about ``heard``, said at this moment."""
-        token = pause_token(heard.silent_ms)
-        if self._asked is not None and self._asked[0] is not None \
-                and replace(self._asked[0], silent_ms=0) == replace(heard, silent_ms=0) \
-                and pause_token(self._asked[0].silent_ms) == token:
-            return self._asked[1]
+        form = self._model.format
+        # The same tokens are the same question.
+        if self.asked is not None and form.unit(self.asked[0]) == form.unit(heard):
+            return self.asked[1]
         mark = self._model.sessions.mark(self._session)
         answer = self._answered(heard)
         for _ in range(_MOST_UNITS - 1):
@@ -50,13 +49,8 @@ class Record:
                 break
             answer = replace(more, text=f"{answer.text} {more.text}")
         self._model.sessions.rollback(self._session, mark)
-        self._asked = heard, answer
+        self.asked = heard, answer
         return answer
-
-    @property
-    def asked(self) -> tuple[Heard, Answer] | None:
-        """The last question and its answer, if nothing was added to the sequence since."""
-        return None if self._asked is None or self._asked[0] is None else (self._asked[0], self._asked[1])
 
     def listened(self, heard: Heard) -> None:
         """Add what was heard, and not answered."""
@@ -76,7 +70,7 @@ class Record:
         said = self._said.get(turn)
         if said is not None:
             self._model.sessions.revise(self._session, said.entry, self._model.format.told(said.call, text, cut=True))
-            self._asked = None
+            self.asked = None
 
     def undo(self, turn: int) -> None:
         """Take reply ``turn``, what it answers, and all since out of the sequence."""
@@ -84,7 +78,7 @@ class Record:
         if said is not None:
             self._model.sessions.rollback(self._session, said.entry)
             self._said = {number: other for number, other in self._said.items() if other.entry < said.entry}
-            self._asked = None
+            self.asked = None
 
     def _answered(self, heard: Heard | None) -> Answer:
         form = self._model.format
@@ -93,5 +87,5 @@ class Record:
 
     def _add(self, heard: Heard | None, answer: tuple[int, ...]) -> int:
         form = self._model.format
-        self._asked = None
+        self.asked = None
         return self._model.sessions.record(self._session, (form.unit(heard),), answer, len(answer))

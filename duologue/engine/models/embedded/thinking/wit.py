@@ -72,7 +72,8 @@ class Thought:
         """``sentence`` with the silence after which the thinker answers it, if it does."""
         words = tuple(sentence.words.split()[-_MOST_WORDS:])
         asked = self._record.asked
-        if asked is not None and asked[0].words == words and not asked[0].over and asked[1].speaks:
+        if asked is not None and asked[0].words == words and not asked[0].over and (
+                asked[1].speaks or asked[0].silent_ms == _SETTLED_MS[-1]):
             return asked[0]
         found = (heard for ms in _SETTLED_MS if self._record.ask(heard := Heard(words, ms)).speaks)
         return next(found, Heard(words, _SETTLED_MS[-1]))
