@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from duologue.engine.models.embedded.thinking.format import Answer, Heard
+from duologue.engine.models.embedded.thinking.format import Answer, Heard, Texts, texts
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
+from duologue.engine.models.embedded.thinking.record import EARLIER
 from duologue.engine.models.embedded.thinking.wit import takes
 from training.thinker import phrasings
 from training.thinker.dialogues import GO_ON, Dialogues
 from training.thinker.errors import STATISTICS, Confusions
 from training.thinker.hearing import ASK_AGAIN
-from training.thinker.moments import KEEP, LISTEN, Moment
+from training.thinker.moments import KEEP, LISTEN, Moment, path
 from training.thinker.phrasebook import Part, Phrasebook
 from training.thinker.words import Words
 
@@ -143,9 +144,8 @@ def _answered(model: Model, dialogue: Sequence[Moment], after: dict[int | None, 
         mark = sessions.mark(_SESSION)
         if moment.learnt:
             sessions.append(_SESSION, (form.unit(moment.heard),))
-            answer = form.read(model.answer(_SESSION))
-            earlier = dialogue[before].heard if before is not None else None
-            yield moment, answer, answer.call is not None and not takes(answer.call, _words(moment.heard, earlier))
+            answer = form.read(model.answer(_SESSION, copied(dialogue, index)))
+            yield moment, answer, answer.call is not None and not takes(answer.call)
             sessions.rollback(_SESSION, mark)
         if index in after:
             tokens = form.listening() if moment.wanted == LISTEN else form.keeping() if moment.wanted == KEEP \
@@ -155,8 +155,11 @@ def _answered(model: Model, dialogue: Sequence[Moment], after: dict[int | None, 
             sessions.rollback(_SESSION, mark)
 
 
-def _words(*heard: Heard | None) -> set[str]:
-    return {word for each in heard if each is not None for word in each.words}
+def copied(dialogue: Sequence[Moment], index: int) -> Texts:
+    """What slots of the answer to that moment may be pieces of, as at run time."""
+    *before, _ = path(dialogue, index)
+    earlier = [dialogue[i] for i in before[-EARLIER:]]
+    return texts([*((moment.heard, moment.wanted.call) for moment in earlier), (dialogue[index].heard, None)])
 
 
 def shown(answer: Answer) -> str:

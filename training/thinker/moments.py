@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard
@@ -40,7 +41,7 @@ class Moment:
     """Whether its answer is to be learnt; else it is there for those after it."""
 
 
-def path(dialogue: list[Moment], index: int) -> list[int]:
+def path(dialogue: Sequence[Moment], index: int) -> list[int]:
     """The indices of the moments up to ``index``, itself included."""
     found = [index]
     while (before := dialogue[found[-1]].after) is not None:

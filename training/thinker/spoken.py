@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 from duologue.engine.models.embedded.options import Options
-from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Answer, Heard
+from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Answer, Heard, texts
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
 from training.thinker import phrasings
 from training.thinker.evaluate import Figures, Judge, shown
@@ -37,8 +37,9 @@ def hears(model: Model, words: Sequence[str]) -> Answer:
         sessions.record(_SESSION, (form.unit(None),), told, len(told))
         mark = sessions.mark(_SESSION)
         for silent_ms in PAUSES_MS[1:]:
-            sessions.append(_SESSION, (form.unit(Heard(tuple(words), silent_ms)),))
-            found = form.read(model.answer(_SESSION))
+            heard = Heard(tuple(words), silent_ms)
+            sessions.append(_SESSION, (form.unit(heard),))
+            found = form.read(model.answer(_SESSION, texts([(heard, None)])))
             sessions.rollback(_SESSION, mark)
             if found.speaks:
                 return found

@@ -65,11 +65,24 @@ class Swap:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """Behind a token of ``opens`` comes a piece of one of ``texts``: words that follow each other there, one at least.
+
+    A text is its words, a word the tokens it consists of. Behind a word any of ``closes`` may come, and ends the piece.
+    """
+
+    opens: tuple[int, ...]
+    closes: tuple[int, ...]
+    texts: tuple[tuple[tuple[int, ...], ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Sampling:
     """How one segment's tokens are chosen; the segment ends with a token of ``stop`` or the ``max_tokens``-th.
 
-    ``forbidden`` are never chosen. If ``first`` is not empty the first token is one of these. ``bias`` adds to
-    logits, before the temperature; ``damp`` divides a logit above 0 by its factor and multiplies one below.
+    ``forbidden`` are never chosen. If ``first`` is not empty the first token is one of these. Where ``copy`` has begun
+    only what it allows is chosen, of which no other rule may take any away. ``bias`` adds to logits, before the
+    temperature; ``damp`` divides a logit above 0 by its factor and multiplies one below.
     ``at_budget`` is the token forced as the ``max_tokens``-th. Temperature 0 is greedy, and only then do all runners
     choose the same.
 
@@ -95,6 +108,7 @@ class Sampling:
     recent: tuple[int, ...] = ()
     forbidden: tuple[int, ...] = ()
     first: tuple[int, ...] = ()
+    copy: Copy | None = None
     bias: tuple[tuple[int, float], ...] = ()
     damp: tuple[tuple[int, float], ...] = ()
     tried: int | None = None

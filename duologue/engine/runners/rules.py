@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from math import prod
 
 import numpy as np
 
-from duologue.engine.runners.base import Sampling
+from duologue.engine.runners.base import Copy, Sampling
+from duologue.engine.runners.copying import allowed
 
 TRIAL = 1
 """The stream of numbers by which ``tried`` is drawn; the other draw has 0."""
@@ -26,12 +28,13 @@ def check(sampling: Sampling, vocabulary: int) -> None:
         raise ValueError("the factors of damp must be above 0")
     if sampling.at_once is not None and sampling.at_once[1] < 1:
         raise ValueError(f"at_once is among the {sampling.at_once[1]} largest, must be at least 1")
-    swap = sampling.swap
+    swap, copy = sampling.swap, sampling.copy
     tried = () if sampling.tried is None else (sampling.tried,)
     named = {"stop": sampling.stop, "recent": sampling.recent, "forbidden": sampling.forbidden,
              "first": sampling.first, "bias": [id for id, _ in sampling.bias], "damp": [id for id, _ in sampling.damp],
              "tried": tried, "at_once": [] if sampling.at_once is None else sampling.at_once[:1],
              "swap": [] if swap is None else [swap.chosen, swap.into, swap.but_after],
+             "copy": [] if copy is None else [*copy.opens, *copy.closes, *_copied(copy)],
              "at_budget": [] if sampling.at_budget is None else [sampling.at_budget]}
     for name, ids in named.items():
         for id in ids:
@@ -40,6 +43,18 @@ def check(sampling: Sampling, vocabulary: int) -> None:
     out = {*sampling.forbidden, *tried}
     if len(out) == vocabulary or (sampling.first and out.issuperset(sampling.first)):
         raise ValueError("forbidden leaves no token to choose")
+    if copy is not None:
+        if not copy.closes or not all(map(len, copy.texts)) or not all(map(len, chain(*copy.texts))) or not copy.texts:
+            raise ValueError("copy needs tokens that close it, and texts with words that have tokens")
+        if not out.isdisjoint([*copy.closes, *_copied(copy)]):
+            raise ValueError("forbidden and tried take out what copy allows")
+
+
+def held(sampling: Sampling, said: Sequence[int]) -> tuple[int, ...]:
+    """Give the tokens of which the next is one, behind ``said`` of the segment; empty where it may be any."""
+    if not said:
+        return sampling.first
+    return () if sampling.copy is None else allowed(sampling.copy, said)
 
 
 def penalties(sampling: Sampling, tokens: Sequence[int]) -> list[tuple[int, float]]:
@@ -53,6 +68,10 @@ def penalties(sampling: Sampling, tokens: Sequence[int]) -> list[tuple[int, floa
         counted = [swap.chosen if id == swap.into else id for id in counted]
     return [(id, penalty**times if sampling.repetition == "often" else penalty)
             for id, times in Counter(counted).items()]
+
+
+def _copied(copy: Copy) -> Iterator[int]:
+    return (id for text in copy.texts for word in text for id in word)
 
 
 def multiplied(factors: Sequence[tuple[int, float]]) -> list[tuple[int, float]]:

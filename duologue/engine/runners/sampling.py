@@ -4,13 +4,14 @@ In this order:
 
 1. ``at_budget``, where the token is the ``max_tokens``-th: it is the only one left, whatever the other rules say.
 2. ``tried`` is drawn from the logits as they are (temperature 0: it is the largest of them): it is the only one left,
-   otherwise it is taken out. Where ``first`` holds and does not name it, it is taken out without being tried.
+   otherwise it is taken out. Where rule 7 holds and does not name it, it is taken out without being tried.
 3. ``repetition_penalty`` for the tokens of ``recent`` and of the segment: a positive logit is divided by it, a negative
    one multiplied (arXiv 1909.05858); by its power for one that occurs ``often``; always divided with ``divide``.
 4. ``bias`` is added.
 5. ``damp``: a positive logit is divided, a negative one multiplied.
 6. ``forbidden`` are taken out.
-7. ``first``, where the token is the segment's first: all others are taken out.
+7. ``first``, where the token is the segment's first, and what ``copy`` allows, where it has begun: all others are
+   taken out.
 8. ``at_once``: where its logit is among so many largest of what is left, it is the only one left.
 9. ``temperature`` 0 takes the largest logit; otherwise logits are divided by it, and
 10. ``top_k`` keeps that many of the largest (0: all),
@@ -31,7 +32,7 @@ import torch
 
 from duologue.engine.runners.base import Sampling
 from duologue.engine.runners.drawing import draw
-from duologue.engine.runners.rules import TRIAL, multiplied, penalties, swapped, uniform
+from duologue.engine.runners.rules import TRIAL, held, multiplied, penalties, swapped, uniform
 
 Cell = tuple[int, int]
 """A row and a token."""
@@ -58,13 +59,13 @@ def constrain(logits: torch.Tensor, samplings: Sequence[Sampling], said: Sequenc
     rows = list(enumerate(zip(samplings, said, strict=True)))
     budget = [(i, s.at_budget) for i, (s, tokens) in rows
               if s.at_budget is not None and len(tokens) == s.max_tokens - 1]
-    first = [(i, s.first) for i, (s, tokens) in rows if s.first and not tokens]
+    only = [(i, ids) for i, (s, tokens) in rows if (ids := held(s, tokens))]
     tried = [(i, s.tried) for i, (s, _) in rows if s.tried is not None]
     _repetition(left, samplings, said)
     _add(left, [((i, id), amount) for i, s in enumerate(samplings) for id, amount in s.bias])
     _shrink(left, [((i, id), factor) for i, s in enumerate(samplings) if s.damp for id, factor in multiplied(s.damp)])
     _take_out(left, samplings, tried)
-    _only(left, first)
+    _only(left, only)
     once = [(i, *s.at_once) for i, s in enumerate(samplings) if s.at_once is not None]
     if once:
         cells = [(i, id) for i, id, _ in once]
@@ -72,7 +73,7 @@ def constrain(logits: torch.Tensor, samplings: Sequence[Sampling], said: Sequenc
         above = (left[[i for i, _ in cells]] > own.unsqueeze(1)).sum(dim=1)
         most = torch.tensor([most for *_, most in once], device=left.device)
         _only_where(left, left, cells, own.isfinite() & (above < most))
-    named = dict(first)
+    named = dict(only)
     trials = [(i, id) for i, id in tried if i not in named or id in named[i]]
     if trials:
         _only_where(left, given, trials, _drawn(given, trials, samplings, said))
@@ -135,13 +136,13 @@ def _take_out(left: torch.Tensor, samplings: Sequence[Sampling], more: Sequence[
         left[_cells(more, left.device)] = -torch.inf
 
 
-def _only(left: torch.Tensor, first: Sequence[tuple[int, tuple[int, ...]]]) -> None:
+def _only(left: torch.Tensor, only: Sequence[tuple[int, tuple[int, ...]]]) -> None:
     """Take out of each row all but these."""
-    if not first:
+    if not only:
         return
-    at = _cells([(i, id) for i, ids in first for id in ids], left.device)
+    at = _cells([(i, id) for i, ids in only for id in ids], left.device)
     kept = left[at]
-    left[[i for i, _ in first]] = -torch.inf
+    left[[i for i, _ in only]] = -torch.inf
     left[at] = kept
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import assume
 from hypothesis import strategies as st
 
-from duologue.engine.runners.base import Sampling, Swap
+from duologue.engine.runners.base import Copy, Sampling, Swap
 from duologue.engine.runners.rules import check
 
 VOCABULARY = 12
@@ -17,6 +17,16 @@ VOCABULARY = 12
 ids = st.integers(0, VOCABULARY - 1)
 # Few values, so that there are ties, and a distance between those that differ.
 logits = st.lists(st.integers(-6, 6).map(lambda n: n / 2), min_size=VOCABULARY, max_size=VOCABULARY)
+
+
+@st.composite
+def copies(draw: st.DrawFn, vocabulary: int = VOCABULARY) -> Copy:
+    """Texts of few different words, so that pieces begin alike and words begin others."""
+    ids = st.integers(0, vocabulary - 1)
+    words = draw(st.lists(st.lists(ids, min_size=1, max_size=2).map(tuple), min_size=1, max_size=3))
+    texts = st.lists(st.sampled_from(words), min_size=1, max_size=4).map(tuple)
+    some = st.lists(ids, min_size=1, max_size=2).map(tuple)
+    return Copy(draw(some), draw(some), tuple(draw(st.lists(texts, min_size=1, max_size=2))))
 
 
 @st.composite
@@ -35,7 +45,7 @@ def samplings(draw: st.DrawFn, vocabulary: int = VOCABULARY, tokens: int = 4,
         damp=tuple(draw(st.lists(st.tuples(ids, st.sampled_from([0.5, 1.1])), max_size=3))),
         tried=draw(st.none() | ids), at_once=draw(st.none() | st.tuples(ids, st.integers(1, 3))),
         swap=draw(st.none() | st.builds(Swap, ids, ids, ids, st.booleans())), at_budget=draw(st.none() | ids),
-        seed=draw(st.integers(0, 5)))
+        copy=draw(st.none() | copies(vocabulary)), seed=draw(st.integers(0, 5)))
     try:
         check(sampling, vocabulary)
     except ValueError:
@@ -71,10 +81,24 @@ def naive_penalty(row: list[float], sampling: Sampling, tokens: tuple[int, ...])
     return made
 
 
+def naive_copy(copy: Copy | None, tokens: tuple[int, ...]) -> set[int]:
+    """What may come next: what some piece of a text has there, and where one ends, what closes it."""
+    places = [i for i, token in enumerate(tokens) if copy is not None and token in copy.opens]
+    if copy is None or not places:
+        return set()
+    told = tokens[places[-1] + 1:]
+    if set(told) & set(copy.closes):
+        return set()
+    pieces = [sum(text[first:last], ()) for text in copy.texts
+              for first in range(len(text)) for last in range(first + 1, len(text) + 1)]
+    return {piece[len(told)] for piece in pieces if len(piece) > len(told) and piece[:len(told)] == told} | {
+        token for token in copy.closes if told in pieces}
+
+
 def naive_constrain(row: list[float], sampling: Sampling, tokens: tuple[int, ...]) -> list[float]:
     if sampling.at_budget is not None and len(tokens) == sampling.max_tokens - 1:
         return only(row, sampling.at_budget)
-    held = sampling.first if not tokens else ()
+    held = set(sampling.first) if not tokens else naive_copy(sampling.copy, tokens)
     if sampling.tried is not None and (not held or sampling.tried in held) \
             and naive_trial(row, sampling, len(tokens)):
         return only(row, sampling.tried)

@@ -13,7 +13,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from duologue.engine.runners.base import Sampling, Swap
+from duologue.engine.runners.base import Copy, Sampling, Swap
 from duologue.engine.runners.drawing import order
 from duologue.engine.runners.numpy.choosing import Chooser
 from duologue.engine.runners.rules import check, uniform
@@ -173,6 +173,27 @@ def test_a_swap_is_made_unless_behind_its_token(choose: Choose) -> None:
     assert chosen(choose, row, replace(penal, recent=(2,)), ()) == 3
 
 
+@both
+def test_behind_a_token_that_opens_one_a_piece_of_a_text_is_copied(choose: Choose) -> None:
+    # Words: (5,), (6, 7), (8,); tokens 1 and 2 open a piece, 2 and 3 close it.
+    rule = Sampling(max_tokens=9, copy=Copy((1, 2), (2, 3), (((5,), (6, 7), (8,)), ((6, 7), (9,)))))
+    row = [float(token == 0) for token in range(12)]
+
+    def may(*said: int) -> set[int]:
+        """All that can be chosen there."""
+        return {token for token in range(12)
+                if chosen(choose, [9.0 * (other == token) + row[other] for other in range(12)], rule, said) == token}
+
+    assert may() == may(4) == set(range(12))
+    assert may(1) == may(4, 2) == {5, 6, 8, 9}
+    assert may(1, 6) == {7}
+    assert may(1, 5) == {6, 2, 3}
+    assert may(1, 6, 7) == {8, 9, 2, 3}
+    assert may(1, 6, 7, 8) == {2, 3}
+    assert may(1, 5, 3) == set(range(12))
+    assert may(1, 5, 2, 9) == {2, 3}
+
+
 def test_repetition_counts_once_often_or_divides() -> None:
     row, told = torch.tensor([[2.0, -2.0, 8.0]]), [(0, 0, 1)]
     made = {kind: constrain(row, [Sampling(max_tokens=9, repetition_penalty=2.0, repetition=kind)], told).tolist()[0]
@@ -220,6 +241,13 @@ def test_rules_in_half_precision_give_float32() -> None:
     (Sampling(max_tokens=1, at_budget=12), "at_budget names token 12"),
     (Sampling(max_tokens=1, forbidden=tuple(range(12))), "leaves no token"),
     (Sampling(max_tokens=1, first=(3,), forbidden=(3, 4)), "leaves no token"),
+    (Sampling(max_tokens=1, copy=Copy((1,), (2,), (((12,),),))), "copy names token 12"),
+    (Sampling(max_tokens=1, copy=Copy((1,), (), (((3,),),))), "copy needs tokens that close it"),
+    (Sampling(max_tokens=1, copy=Copy((1,), (2,), ())), "texts with words"),
+    (Sampling(max_tokens=1, copy=Copy((1,), (2,), ((),))), "texts with words"),
+    (Sampling(max_tokens=1, copy=Copy((1,), (2,), (((),),))), "texts with words"),
+    (Sampling(max_tokens=1, forbidden=(3,), copy=Copy((1,), (2,), (((3,),),))), "take out what copy allows"),
+    (Sampling(max_tokens=1, tried=2, copy=Copy((1,), (2,), (((3,),),))), "take out what copy allows"),
 ])
 def test_rules_that_cannot_be_followed_are_refused_with_the_reason(sampling: Sampling, says: str) -> None:
     with pytest.raises(ValueError, match=says):

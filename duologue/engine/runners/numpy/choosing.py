@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from duologue.engine.runners.base import Sampling
 from duologue.engine.runners.numpy.kv import Floats
-from duologue.engine.runners.rules import TRIAL, multiplied, penalties, swapped, uniform
+from duologue.engine.runners.rules import TRIAL, held, multiplied, penalties, swapped, uniform
 
 Ids = NDArray[np.intp]
 
@@ -35,10 +35,10 @@ class Chooser:
         rules = self._sampling
         if rules.at_budget is not None and len(said) == rules.max_tokens - 1:
             return rules.at_budget
-        first = () if said else rules.first
-        if rules.tried is not None and (not first or rules.tried in first) and self._drawn(logits, rules.tried, said):
+        only = held(rules, said)
+        if rules.tried is not None and (not only or rules.tried in only) and self._drawn(logits, rules.tried, said):
             return rules.tried
-        left = self._constrained(logits, said, first)
+        left = self._constrained(logits, said, only)
         if rules.at_once is not None:
             token, most = rules.at_once
             if np.isfinite(left[token]) and np.count_nonzero(left > left[token]) < most:
@@ -55,7 +55,7 @@ class Chooser:
         share = np.exp(logits[tried] - largest) / np.exp(logits - largest).sum()
         return bool(uniform(self._sampling.seed, len(said), TRIAL) < share)
 
-    def _constrained(self, logits: Floats, said: Sequence[int], first: tuple[int, ...]) -> Floats:
+    def _constrained(self, logits: Floats, said: Sequence[int], only: tuple[int, ...]) -> Floats:
         """Apply the repetition penalty and the rules behind it, as far as they hold of single logits."""
         left = logits.copy()
         penal = penalties(self._sampling, said)
@@ -70,8 +70,8 @@ class Chooser:
         if self._sampling.damp:
             _shrink(left, *self._damp)
         left[self._out] = -np.inf
-        if first:
-            named = np.array(first)
+        if only:
+            named = np.array(only)
             kept = left[named]
             left.fill(-np.inf)
             left[named] = kept

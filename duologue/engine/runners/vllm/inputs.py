@@ -20,7 +20,7 @@ from vllm.multimodal.inputs import (
 )
 from vllm.sampling_params import RequestOutputKind
 
-from duologue.engine.runners.base import Embeddings, Piece, Sampling, Segment, Swap
+from duologue.engine.runners.base import Copy, Embeddings, Piece, Sampling, Segment, Swap
 from duologue.engine.runners.vllm.model import MODALITY
 
 KEY = "duologue"
@@ -59,18 +59,25 @@ def plain(sampling: Sampling) -> dict[str, Any] | None:
         return None
     # Not ``asdict``, which copies thousands of ids one by one.
     values = {each.name: getattr(sampling, each.name) for each in fields(sampling)}
-    swap = sampling.swap
-    return {**values, "stop": sorted(sampling.stop), "swap": None if swap is None else asdict(swap)}
+    swap, copy = sampling.swap, sampling.copy
+    return {**values, "stop": sorted(sampling.stop), "swap": None if swap is None else asdict(swap),
+            "copy": None if copy is None else asdict(copy)}
 
 
 def from_plain(values: dict[str, Any]) -> Sampling:
     """What ``plain`` made plain, and a message queue made lists."""
-    once, swap = values["at_once"], values["swap"]
+    once, swap, copy = values["at_once"], values["swap"], values["copy"]
     return Sampling(**{
         **values, "stop": frozenset(values["stop"]), "at_once": None if once is None else tuple(once),
-        "swap": None if swap is None else Swap(**swap), "forbidden": _shared(tuple(values["forbidden"])),
+        "swap": None if swap is None else Swap(**swap), "copy": None if copy is None else _copy(copy),
+        "forbidden": _shared(tuple(values["forbidden"])),
         **{name: tuple(values[name]) for name in ("recent", "first")},
         **{name: tuple((id, amount) for id, amount in values[name]) for name in ("bias", "damp")}})
+
+
+def _copy(values: dict[str, Any]) -> Copy:
+    return Copy(tuple(values["opens"]), tuple(values["closes"]),
+                tuple(tuple(map(tuple, text)) for text in values["texts"]))
 
 
 @lru_cache(maxsize=64)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from duologue.engine.runners.base import Finish, Sampling, Segment, Swap
+from duologue.engine.runners.base import Copy, Finish, Sampling, Segment, Swap
 from duologue.engine.runners.vllm.inputs import from_plain, plain
 from duologue.engine.runners.vllm.runner import VllmRunner
 from tests.engine.runners import torch_reference
@@ -105,7 +105,7 @@ def test_sampling_passes_a_message_queue_whole() -> None:
     full = Sampling(max_tokens=9, stop=frozenset({4, 2}), temperature=0.5, top_k=3, top_p=0.9, repetition_penalty=1.1,
                     repetition="often", repetition_window=3, recent=(1, 2), forbidden=(3,), first=(4, 5),
                     bias=((6, 0.5),), damp=((6, 1.1),), tried=7, at_once=(8, 2), swap=Swap(1, 2, 3, at_first=True),
-                    at_budget=7, seed=8)
+                    copy=Copy((9,), (10, 11), (((1, 2), (5,)),)), at_budget=7, seed=8)
     values = plain(full)
     assert values is not None
     queued = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}

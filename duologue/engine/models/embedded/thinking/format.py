@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from duologue.engine.runners.base import Sampling, Tokens
+from duologue.engine.runners.base import Copy, Sampling, Tokens
 from duologue.engine.runners.log import Grammar
 
 PAUSES_MS = (0, 80, 160, 240, 400, 640, 960, 1440)
@@ -71,6 +71,17 @@ class Call:
     slots: dict[str, str]
 
 
+Texts = tuple[tuple[str, ...], ...]
+"""Words that a slot may be a piece of."""
+
+
+def texts(units: Sequence[tuple[Heard | None, Call | None]]) -> Texts:
+    """What ``units`` have, what was heard in each and the call that answered it: a value may be said in two of them."""
+    said = tuple(word for heard, _ in units if heard is not None for word in heard.words)
+    slots = (tuple(words.split()) for _, call in units if call is not None for words in call.slots.values())
+    return (said, *slots)
+
+
 @dataclass(slots=True)
 class Answer:
     """What an answer's tokens mean."""
@@ -99,6 +110,8 @@ class Format:
         self._turn_eos, self._chunk_eos = token("<|turn_eos|>"), token("<|chunk_eos|>")
         self._cut, self._call_end = token("<cut>"), token("</call>")
         self._unit, self._over, self._long = token("<unit>"), token("<over>"), token("<long>")
+        self._unknown = token("<unk>")
+        self._slots = tuple(sorted(token(name) for name in vocabulary.special if name.startswith("<slot:")))
         self.prefix = (Tokens((token("<bos>"),)),)
         """How a session begins."""
         self.grammar = Grammar(terminators=True, tail=(token("</unit>"),))
@@ -114,10 +127,20 @@ class Format:
         return Tokens((self._unit, *((self._over,) if heard.over else ()), *words,
                        *((self._long,) if heard.long else ()), self.vocabulary[pause_token(heard.silent_ms)]))
 
-    def sampling(self) -> Sampling:
-        """How an answer is chosen: greedily, so that every runner chooses the same."""
+    def sampling(self, texts: Texts) -> Sampling:
+        """How an answer is chosen: greedily, so that every runner chooses the same; a slot is a piece of ``texts``."""
         return Sampling(MAX_ANSWER, stop=frozenset({self._listen, self._chunk_eos, self._call_end}),
-                        first=(self._listen, self._speak), forbidden=self._never, at_budget=self._chunk_eos)
+                        first=(self._listen, self._speak), copy=self._copy(texts), forbidden=self._never,
+                        at_budget=self._chunk_eos)
+
+    def _copy(self, texts: Texts) -> Copy | None:
+        words = (tuple(filter(self._readable, map(self.vocabulary.encode, text))) for text in texts)
+        found = tuple(filter(None, words))
+        return Copy(self._slots, (*self._slots, self._call_end), found) if found else None
+
+    def _readable(self, word: tuple[int, ...]) -> bool:
+        """Whether there are letters for it."""
+        return bool(word) and self._unknown not in word
 
     def read(self, tokens: Sequence[int]) -> Answer:
         """What an answer means; a call that is not well formed is none, and a reply without words is none either."""

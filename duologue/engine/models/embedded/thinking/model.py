@@ -10,7 +10,7 @@ from typing import Any, Literal
 from pydantic import Field
 
 from duologue.engine.config import ConfigError
-from duologue.engine.models.embedded.thinking.format import Format
+from duologue.engine.models.embedded.thinking.format import Format, Texts
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from duologue.engine.models.options import read_options
 from duologue.engine.runners.base import Finish, Runner
@@ -50,9 +50,12 @@ class Model:
         except ValueError as error:
             raise ConfigError(f"options of the trained thinker: {error}") from None
 
-    def answer(self, session: str) -> tuple[int, ...]:
-        """The tokens that answer the session's last unit; raises ``RuntimeError`` when the runner cannot."""
-        self.sessions.generate(session, self.format.sampling())
+    def answer(self, session: str, texts: Texts) -> tuple[int, ...]:
+        """The tokens that answer the session's last unit; a call's slots are pieces of ``texts``.
+
+        Raises ``RuntimeError`` when the runner cannot.
+        """
+        self.sessions.generate(session, self.format.sampling(texts))
         tokens: tuple[int, ...] = ()
         while True:
             if not self.sessions.ready:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard
+from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard, texts
 from duologue.engine.models.embedded.thinking.model import Model
 
 _MOST_UNITS = 3
 """Units that one reply of the thinker's own may take."""
+EARLIER = 2
+"""Units before the last from which a call may have words: what is asked back for, or corrected, stands there."""
+
+_KEPT = 16
+"""Units of which that is remembered: replies that are undone are among the last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,8 @@ class Record:
         self._session = session
         self._said: dict[int, _Said] = {}
         """The entries of replies."""
+        self._units: list[tuple[int, tuple[Heard | None, Call | None]]] = []
+        """The last entries, with what was heard in them and called."""
         self.asked: tuple[Heard, Answer] | None = None
         """The last question and its answer, if nothing was added to the sequence since."""
         model.sessions.open(session, model.format.prefix)
@@ -54,15 +61,15 @@ class Record:
 
     def listened(self, heard: Heard) -> None:
         """Add what was heard, and not answered."""
-        self._add(heard, self._model.format.listening())
+        self._add(heard, None, self._model.format.listening())
 
     def kept(self, heard: Heard) -> None:
         """Add what was heard over the agent's voice and changed nothing."""
-        self._add(heard, self._model.format.keeping())
+        self._add(heard, None, self._model.format.keeping())
 
     def replied(self, turn: int, heard: Heard | None, call: Call | None, text: str) -> None:
         """Add what was heard and reply ``turn``, made by ``call`` or the thinker itself; None: it came unasked."""
-        entry = self._add(heard, self._model.format.told(call, text))
+        entry = self._add(heard, call, self._model.format.told(call, text))
         self._said[turn] = _Said(entry, call)
 
     def cut(self, turn: int, text: str) -> None:
@@ -78,14 +85,18 @@ class Record:
         if said is not None:
             self._model.sessions.rollback(self._session, said.entry)
             self._said = {number: other for number, other in self._said.items() if other.entry < said.entry}
+            self._units = [unit for unit in self._units if unit[0] < said.entry]
             self.asked = None
 
     def _answered(self, heard: Heard | None) -> Answer:
         form = self._model.format
         self._model.sessions.append(self._session, (form.unit(heard),))
-        return form.read(self._model.answer(self._session))
+        earlier = (unit for _, unit in self._units[-EARLIER:])
+        return form.read(self._model.answer(self._session, texts([*earlier, (heard, None)])))
 
-    def _add(self, heard: Heard | None, answer: tuple[int, ...]) -> int:
+    def _add(self, heard: Heard | None, call: Call | None, answer: tuple[int, ...]) -> int:
         form = self._model.format
         self.asked = None
-        return self._model.sessions.record(self._session, (form.unit(heard),), answer, len(answer))
+        entry = self._model.sessions.record(self._session, (form.unit(heard),), answer, len(answer))
+        self._units = [*self._units[-_KEPT:], (entry, (heard, call))]
+        return entry

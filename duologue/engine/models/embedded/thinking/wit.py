@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import replace
 
 from duologue.engine.models.embedded.dialogue.intents import grammar
@@ -13,7 +12,7 @@ from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Call, Hea
 from duologue.engine.models.embedded.thinking.record import Record
 
 _MISHEARD = "Sorry, I did not understand that."
-"""Where the thinker calls a skill with what it cannot take, or what nobody said."""
+"""Where the thinker calls a skill with what it cannot take."""
 _SETTLED_MS = (640, PAUSES_MS[-1])
 """Silences after which a sentence is put to the thinker that was not while it was spoken: typed ones, for example."""
 _MOST_WORDS = 40
@@ -35,9 +34,7 @@ class Thought:
         noted = replace(memory.hearing(sentence.words), pending="", offer="", missed=0)
         if answer.call is None:
             return Answer(answer.text, "talk", memory.rate), noted
-        # What it asks back for may stand in the sentence before.
-        said = {*sentence.words.split(), *(memory.caller[-1].split() if memory.caller else ())}
-        if not takes(answer.call, said):
+        if not takes(answer.call):
             return Answer(_MISHEARD, "ask_back", memory.rate), noted
         parse = Parse(answer.call.name, answer.call.slots)
         made = memory.offer if parse.intent == "yes" and memory.offer else parse.intent
@@ -79,7 +76,6 @@ class Thought:
         return next(found, Heard(words, _SETTLED_MS[-1]))
 
 
-def takes(call: Call, heard: Collection[str]) -> bool:
-    """Whether there is such a skill, its slots are filled as it takes them, and with words ``heard`` of the caller."""
-    return call.name in HANDLERS and grammar().fits(Parse(call.name, call.slots)) and all(
-        word in heard for words in call.slots.values() for word in words.split())
+def takes(call: Call) -> bool:
+    """Whether there is such a skill, and its slots are filled as it takes them."""
+    return call.name in HANDLERS and grammar().fits(Parse(call.name, call.slots))

@@ -44,6 +44,8 @@ class Oracle:
         self.fails = False
         self.fixed: tuple[int, ...] = ()
         """The answer to everything, if it is not empty."""
+        self.texts: list[str] = []
+        """What slots of the last answer could be pieces of."""
         self._told: list[Generated] = []
         self.capacity = Capacity(100_000, 16, 4096, 8, 8, len(form.vocabulary))
 
@@ -59,6 +61,9 @@ class Oracle:
             assert isinstance(piece, Tokens)
             sequence += piece.ids
         self.asked += 1
+        copy = segment.sampling.copy if segment.sampling is not None else None
+        texts = copy.texts if copy is not None else ()
+        self.texts = [self._form.vocabulary.decode([id for word in text for id in word]) for text in texts]
         if self.fails:
             self._told.append(Generated(segment.session, finish=Finish.FAILED, detail="it was told to fail"))
             return

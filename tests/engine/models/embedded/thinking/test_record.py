@@ -77,6 +77,18 @@ def test_a_reply_that_is_undone_takes_with_it_what_it_answers_and_what_came_afte
     assert talk.sequence == before
 
 
+def test_a_slot_is_a_piece_of_what_was_said_in_the_last_units_or_of_their_slots() -> None:
+    talk = Talk()
+    talk.record.replied(0, Heard(("count", "to", "ten"), 240), Call("count", {"stop": "ten"}), "One, two.")
+    talk.record.replied(1, None, None, "Hi.")
+    talk.record.listened(Heard(("square", "a"), 960))
+    talk.record.ask(Heard(("hundred",), 240))
+    assert talk.runner.texts == ["square a hundred"]
+    talk.record.undo(1)
+    talk.record.ask(Heard(("by", "2\u20ac", "twos"), 240))
+    assert talk.runner.texts == ["count to ten by twos", "ten"]
+
+
 def test_a_long_tale_stays_by_its_beginning_only() -> None:
     talk = Talk()
     talk.record.replied(0, None, Call("story", {}), "once upon a time " * 50)

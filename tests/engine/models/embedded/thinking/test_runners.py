@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from duologue.engine.models.embedded.thinking.format import Heard
+from duologue.engine.models.embedded.thinking.format import Heard, texts
 from duologue.engine.models.embedded.thinking.model import DecoderOptions, Model, open_model
 
 pytestmark = pytest.mark.component
@@ -25,7 +25,7 @@ def answers(model: Model) -> list[tuple[int, ...]]:
         for heard in (Heard(words, 80), Heard(words, 0, over=True), Heard(words, 640)):
             mark = sessions.mark("s")
             sessions.append("s", (form.unit(heard),))
-            found.append(model.answer("s"))
+            found.append(model.answer("s", texts([(heard, None)])))
             sessions.rollback("s", mark)
         sessions.record("s", (form.unit(heard),), found[-1], len(found[-1]))
     model.close()
