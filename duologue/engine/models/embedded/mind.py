@@ -202,7 +202,7 @@ class Mind:
         if utterance.ended:
             if sentence.trust is not Trust.WHOLE:
                 words = mended(sentence.words.split(), self._dialogue.errands.skills, self._lexicon)
-                sentence = self._dialogue.understand(replace(sentence, words=" ".join(words)))
+                sentence = self._dialogue.understand(sentence.saying(words))
                 utterance.understanding = replace(utterance.understanding, sentence=sentence)
             self._shown = ""
             if sentence.words and (taken or is_backchannel(sentence.words)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
+from functools import partial
 from typing import Protocol
 
 from duologue.engine.messages import Open
@@ -11,11 +13,20 @@ from duologue.engine.models.embedded.dialogue.dialogue import Dialogue
 from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.ear import Ear
 from duologue.engine.models.embedded.endpoint import Patience
+from duologue.engine.models.embedded.hearing.listener import Sounding, Unmeasured
+from duologue.engine.models.embedded.hearing.opening import Listeners
 from duologue.engine.models.embedded.lexicon import FREE_WORDS, FittedLexicon, Lexicon
 from duologue.engine.models.embedded.mind import Mind
 from duologue.engine.models.embedded.options import Options
-from duologue.engine.models.embedded.readers import Agreed, Plain
-from duologue.engine.models.embedded.recogniser import ChannelMeter, Pool, Recogniser, Transcriber
+from duologue.engine.models.embedded.readers import Agreed, Plain, Reader
+from duologue.engine.models.embedded.recogniser import (
+    AnyRecogniser,
+    ChannelMeter,
+    Meter,
+    Pool,
+    Recogniser,
+    Transcriber,
+)
 from duologue.engine.models.embedded.thinking.model import open_model
 from duologue.engine.models.embedded.thinking.record import Record
 from duologue.engine.models.embedded.thinking.turns import Considered
@@ -66,7 +77,7 @@ class RuledMinds:
 
 
 class TrainedMinds:
-    """The trained thinker: one decoder of speech with a fitted language model, one of the sessions' sequences.
+    """The trained thinker: one decoder of the sessions' sequences, and who hears for it.
 
     Raises ``ConfigError`` when the weights cannot be opened.
     """
@@ -75,12 +86,19 @@ class TrainedMinds:
         self._options = options
         self._unit_ms = unit_ms
         self._lexicon = FittedLexicon()
-        self._reader = Plain()
         self._model = open_model(options.decoder)
         self._records: dict[str, Record] = {}
-        # Any word of its dictionary will do.
-        meter = ChannelMeter(self._lexicon.dictionary, "yes")
-        self.pool = Pool(lambda: Transcriber(self._lexicon), meter, options.warm_recognisers, options.max_recognisers)
+        load: Callable[[], AnyRecogniser]
+        self._reader: Reader
+        meter: Meter
+        if options.hearing == "neural":
+            load = Listeners(self._model.format.vocabulary, options.decoder.checkpoint)
+            self._reader, meter = Sounding(), Unmeasured()
+        else:
+            # Any word of its dictionary will do.
+            load, meter = partial(Transcriber, self._lexicon), ChannelMeter(self._lexicon.dictionary, "yes")
+            self._reader = Plain()
+        self.pool = Pool(load, meter, options.warm_recognisers, options.max_recognisers)
 
     def make(self, opening: Open) -> Mind:
         """See ``Minds``."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import pocketsphinx
 
@@ -171,13 +172,34 @@ class ChannelMeter:
         return channel
 
 
-AnyRecogniser = Recogniser | Transcriber
+class AnyRecogniser(Protocol):
+    """What is leased for an utterance; a reader of its own kind makes something of it."""
+
+    @property
+    def channel(self) -> str:
+        """See ``Recogniser``."""
+
+    def start(self, channel: str) -> None:
+        """See ``Recogniser``."""
+
+    def feed(self, pcm: Pcm) -> None:
+        """See ``Recogniser``."""
+
+    def finish(self) -> object:
+        """End the utterance."""
+
+
+class Meter(Protocol):
+    """Measures what recognisers of one kind are started with."""
+
+    def measure(self, pcm: Pcm) -> str:
+        """The channel of a voice that says ``pcm`` (16 kHz)."""
 
 
 class Pool:
     """Recognisers of one kind for all sessions of a stage: ``warm`` from the start, at most ``limit``."""
 
-    def __init__(self, load: Callable[[], AnyRecogniser], meter: ChannelMeter, warm: int, limit: int) -> None:
+    def __init__(self, load: Callable[[], AnyRecogniser], meter: Meter, warm: int, limit: int) -> None:
         self._load = load
         self._limit = limit
         self._count = 0

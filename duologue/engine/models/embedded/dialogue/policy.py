@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -20,6 +21,7 @@ from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.dialogue.memory import Context, Handler, Memory
 from duologue.engine.models.embedded.dialogue.numbers import spelled_out
 from duologue.engine.models.embedded.dialogue.templates import Parse
+from duologue.engine.models.embedded.sound import Sounds
 
 HANDLERS: dict[str, Handler] = {
     "greet": smalltalk.greet, "farewell": smalltalk.farewell, "thanks": smalltalk.thanks,
@@ -63,11 +65,20 @@ class Trust(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """What the caller said. ``words`` are lower case; only those in ``caught`` are sure if trust is HALF."""
+    """What the caller said. ``words`` are lower case; only those in ``caught`` are sure if trust is HALF.
+
+    ``sounds`` are those of its words, where it was heard by the neural encoder.
+    """
 
     words: str
     trust: Trust = Trust.WHOLE
     caught: str = ""
+    sounds: Sounds = ()
+
+    def saying(self, words: Sequence[str]) -> Sentence:
+        """The same with other ``words``, of which nothing but the text is known."""
+        text = " ".join(words)
+        return self if text == self.words else replace(self, words=text, sounds=())
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 A session is ``<bos>``, then units. A unit is ``<unit>``, what was heard, the answer, ``</unit>``. What was heard is one
 utterance as far as it is known: ``<over>`` where it is over the agent's voice, its words, ``<long>`` where over the
 voice it has gone on for longer than any "mm-hm", and how long the caller has been silent since (``<pause_160>``).
+A word that the neural encoder heard stands there as the rows it sounded like.
 While the utterance goes on its unit is written anew, so that the sequence holds what was heard last and nothing else.
 A unit in which nothing was heard is ``<unit>`` alone: the agent spoke unasked, or goes on.
 
@@ -21,9 +22,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from duologue.engine.models.embedded.sound import Sounds
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from duologue.engine.runners.base import Copy, Sampling, Tokens
-from duologue.engine.runners.log import Grammar
+from duologue.engine.runners.base import Copy, Embeddings, Piece, Sampling, Tokens
+from duologue.engine.runners.log import Grammar, joined
 
 PAUSES_MS = (0, 80, 160, 240, 400, 640, 960, 1440)
 """Silences that have a token; what is between two counts as the shorter."""
@@ -61,6 +63,7 @@ class Heard:
     silent_ms: int
     over: bool = False
     long: bool = False
+    sounds: Sounds = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +123,30 @@ class Format:
             "<|listen|>", "<|speak|>", "<|turn_eos|>", "<|chunk_eos|>", "</call>"))
 
     def unit(self, heard: Heard | None) -> Tokens:
-        """A unit up to its answer; None is one in which nothing was heard."""
+        """A unit of words up to its answer; None is one in which nothing was heard."""
         if heard is None:
             return Tokens((self._unit,))
-        words = tuple(id for word in heard.words for id in self.vocabulary.encode(word))
-        return Tokens((self._unit, *((self._over,) if heard.over else ()), *words,
-                       *((self._long,) if heard.long else ()), self.vocabulary[pause_token(heard.silent_ms)]))
+        words = (id for word in heard.words for id in self.vocabulary.encode(word))
+        return Tokens((*self._begun(heard), *words, *self._ended(heard)))
+
+    def pieces(self, heard: Heard | None) -> tuple[Piece, ...]:
+        """The same, with a word's sound in place of its tokens where it has one."""
+        if heard is None or not heard.sounds:
+            return (self.unit(heard),)
+        words = (Tokens(self.vocabulary.encode(word)) if sound is None else sound.piece
+                 for word, sound in zip(heard.words, heard.sounds, strict=True))
+        return joined((Tokens(self._begun(heard)), *words, Tokens(self._ended(heard))))
+
+    def question(self, heard: Heard) -> tuple[object, ...]:
+        """What is the same for units of the same positions."""
+        return tuple(piece.key if isinstance(piece, Embeddings) else piece for piece in self.pieces(heard))
+
+    def _begun(self, heard: Heard) -> tuple[int, ...]:
+        return (self._unit, self._over) if heard.over else (self._unit,)
+
+    def _ended(self, heard: Heard) -> tuple[int, ...]:
+        pause = self.vocabulary[pause_token(heard.silent_ms)]
+        return (self._long, pause) if heard.long else (pause,)
 
     def sampling(self, texts: Texts) -> Sampling:
         """How an answer is chosen: greedily, so that every runner chooses the same; a slot is a piece of ``texts``."""

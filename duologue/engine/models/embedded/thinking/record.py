@@ -43,8 +43,7 @@ class Record:
     def ask(self, heard: Heard) -> Answer:
         """What the thinker does about ``heard``, said at this moment."""
         form = self._model.format
-        # The same tokens are the same question.
-        if self.asked is not None and form.unit(self.asked[0]) == form.unit(heard):
+        if self.asked is not None and form.question(self.asked[0]) == form.question(heard):
             return self.asked[1]
         mark = self._model.sessions.mark(self._session)
         answer = self._answered(heard)
@@ -90,13 +89,13 @@ class Record:
 
     def _answered(self, heard: Heard | None) -> Answer:
         form = self._model.format
-        self._model.sessions.append(self._session, (form.unit(heard),))
+        self._model.sessions.append(self._session, form.pieces(heard))
         earlier = (unit for _, unit in self._units[-EARLIER:])
         return form.read(self._model.answer(self._session, texts([*earlier, (heard, None)])))
 
     def _add(self, heard: Heard | None, call: Call | None, answer: tuple[int, ...]) -> int:
         form = self._model.format
         self.asked = None
-        entry = self._model.sessions.record(self._session, (form.unit(heard),), answer, len(answer))
+        entry = self._model.sessions.record(self._session, form.pieces(heard), answer, len(answer))
         self._units = [*self._units[-_KEPT:], (entry, (heard, call))]
         return entry

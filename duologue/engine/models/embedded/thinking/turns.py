@@ -29,7 +29,7 @@ class Considered:
             return True
         if not utterance.silent_ms:
             return False
-        answer = self._record.ask(Heard(words, utterance.silent_ms))
+        answer = self._record.ask(Heard(words, utterance.silent_ms, sounds=utterance.understanding.sentence.sounds))
         return answer.speaks and not answer.keeps
 
     def judge(self, utterance: Utterance, *, adapted: bool) -> Verdict:
@@ -43,7 +43,8 @@ class Considered:
             # A lone "stop" is short, and to miss it is worse than a needless silence.
             return Verdict.TAKES
         long_ms = LONG_MS if adapted or utterance.ended else 2 * LONG_MS
-        heard = Heard(words, utterance.silent_ms, over=True, long=utterance.spoken_ms >= long_ms)
+        heard = Heard(words, utterance.silent_ms, over=True, long=utterance.spoken_ms >= long_ms,
+                      sounds=utterance.understanding.sentence.sounds)
         if self._record.ask(heard).keeps:
             if utterance.ended:
                 self._record.kept(heard)

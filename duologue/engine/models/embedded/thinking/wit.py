@@ -8,6 +8,7 @@ from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.dialogue.memory import Context, Memory
 from duologue.engine.models.embedded.dialogue.policy import HANDLERS, Answer, Sentence, is_backchannel
 from duologue.engine.models.embedded.dialogue.templates import Parse
+from duologue.engine.models.embedded.sound import joined
 from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Call, Heard
 from duologue.engine.models.embedded.thinking.record import Record
 
@@ -45,7 +46,10 @@ class Thought:
         """See ``Wit``: both together are for the thinker to understand."""
         if earlier is None:
             return later
-        return earlier if is_backchannel(later.words) else Sentence(f"{earlier.words} {later.words}")
+        if is_backchannel(later.words):
+            return earlier
+        sounds = joined(*((len(part.words.split()), part.sounds) for part in (earlier, later)))
+        return Sentence(f"{earlier.words} {later.words}", sounds=sounds)
 
     def said(self, turn: int, sentence: Sentence | None, answer: Answer) -> None:
         """See ``Wit``."""
@@ -67,13 +71,14 @@ class Thought:
 
     def _heard(self, sentence: Sentence) -> Heard:
         """``sentence`` with the silence after which the thinker answers it, if it does."""
-        words = tuple(sentence.words.split()[-_MOST_WORDS:])
+        words, sounds = tuple(sentence.words.split()[-_MOST_WORDS:]), sentence.sounds[-_MOST_WORDS:]
         asked = self._record.asked
-        if asked is not None and asked[0].words == words and not asked[0].over and (
+        if asked is not None and (asked[0].words, asked[0].sounds) == (words, sounds) and not asked[0].over and (
                 asked[1].speaks or asked[0].silent_ms == _SETTLED_MS[-1]):
             return asked[0]
-        found = (heard for ms in _SETTLED_MS if self._record.ask(heard := Heard(words, ms)).speaks)
-        return next(found, Heard(words, _SETTLED_MS[-1]))
+        found = (heard for ms in _SETTLED_MS
+                 if self._record.ask(heard := Heard(words, ms, sounds=sounds)).speaks)
+        return next(found, Heard(words, _SETTLED_MS[-1], sounds=sounds))
 
 
 def takes(call: Call) -> bool:
