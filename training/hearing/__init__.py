@@ -1,0 +1,1 @@
+"""What made the neural audio encoder's weights."""
