@@ -23,8 +23,8 @@ from training.thinker.words import Words
 
 VOICES = ("kal16", "slt", "awb")
 """``rms`` is held out."""
-SHARDS = 14
-"""About eight hours."""
+SHARDS = 7
+"""About three and a half hours."""
 SENTENCES = 1000
 """Of a shard."""
 _STRETCH = (0.75, 1.3)

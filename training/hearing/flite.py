@@ -82,7 +82,10 @@ class Speaker:
         self._shifted = voice != "kal16"
 
     def say(self, words: Sequence[str], stretch: float = 1.0, pitch: float = 1.0) -> Speech:
-        """Say ``words`` so many times slower and higher; raises ``FliteError`` where there is nothing to be heard."""
+        """Say ``words`` so many times slower and higher; raises ``FliteError`` where flite cannot.
+
+        As they are made ``kal16`` has a ``stretch`` of 1.1, the others have one of 1.
+        """
         flite, features = self._flite, self._voice.contents.features
         flite.feat_set_float(features, b"duration_stretch", stretch)
         if self._shifted:
