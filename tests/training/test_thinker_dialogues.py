@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from duologue.engine.models.embedded.dialogue.policy import HANDLERS
 from duologue.engine.models.embedded.dialogue.templates import Alt, TemplateError, read
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
 from duologue.engine.models.embedded.thinking.format import Format, Heard
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from training.thinker import hearing, phrasings, pool, rows, vocabulary
@@ -139,7 +140,7 @@ def came(*changed: tuple[int, str]) -> list[Came]:
 def test_a_call_needs_its_slots(book: Phrasebook) -> None:
     heard = hearing.misheard(SAID, "", came((6, "mini")), book)
     assert heard is not None
-    assert heard.wanted.text == hearing.ASK_AGAIN
+    assert heard.wanted.text == ASK_BACK
 
 
 def test_words_around_may_be_misheard(book: Phrasebook) -> None:
@@ -159,7 +160,7 @@ def test_a_number_is_what_was_heard(book: Phrasebook) -> None:
 def test_what_is_wanted_must_be_left(book: Phrasebook) -> None:
     heard = hearing.misheard(SAID, "", came((1, "said"), (3, "dime"), (4, "four")), book)
     assert heard is not None
-    assert heard.wanted.text == hearing.ASK_AGAIN
+    assert heard.wanted.text == ASK_BACK
 
 
 @settings(deadline=None)

@@ -12,6 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
 from duologue.engine.models.embedded.thinking.format import Answer, Call, Format
 from duologue.engine.models.embedded.thinking.model import DecoderOptions, open_model
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
@@ -20,7 +21,6 @@ from training.thinker.dialogues import Dialogues
 from training.thinker.errors import STATISTICS, Confusions
 from training.thinker.evaluate import Figures, Judge, answered, measure
 from training.thinker.export import export
-from training.thinker.hearing import ASK_AGAIN
 from training.thinker.model import LONGEST, Thinker
 from training.thinker.moments import LISTEN, Moment, do, path, say
 from training.thinker.phrasebook import Phrasebook
@@ -108,15 +108,15 @@ CALL = do(Call("spell", {"word": "cat"}))
 @pytest.mark.parametrize(("wanted", "kind", "got", "right"), [
     (LISTEN, "early", LISTEN, True), (LISTEN, "early", CALL, False), (CALL, "call:spell", CALL, True),
     (CALL, "call:spell", do(Call("spell", {"word": "hat"})), False), (CALL, "call:spell", LISTEN, False),
-    (say(ASK_AGAIN), "ask_again", say("I know nothing about that, I am afraid."), True),
-    (say(ASK_AGAIN), "ask_again", CALL, False)])
+    (say(ASK_BACK), "ask_again", say("I know nothing about that, I am afraid."), True),
+    (say(ASK_BACK), "ask_again", CALL, False)])
 def test_an_answer_is_judged_by_what_is_wanted(wanted: Answer, kind: str, got: Answer, right: bool) -> None:
     assert Judge(phrasings.load()).judge(Moment(None, None, wanted, kind), got, Figures()) is right
 
 
 def test_a_wrong_answer_that_asks_is_counted_as_such() -> None:
     judge, figures = Judge(phrasings.load()), Figures()
-    judge.judge(Moment(None, None, CALL, "call:spell"), say(ASK_AGAIN), figures)
+    judge.judge(Moment(None, None, CALL, "call:spell"), say(ASK_BACK), figures)
     judge.judge(Moment(None, None, CALL, "call:spell"), do(Call("repeat", {"text": "cat"})), figures)
     assert (figures.wrong_but_asks.right, figures.wrong_but_asks.all) == (1, 2)
     assert (figures.intents.right, figures.intents.all) == (0, 2)

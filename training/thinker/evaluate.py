@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK, considered
 from duologue.engine.models.embedded.thinking.format import Answer, Heard, Texts, texts
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
 from duologue.engine.models.embedded.thinking.record import EARLIER
@@ -20,7 +21,6 @@ from duologue.engine.models.embedded.thinking.wit import takes
 from training.thinker import phrasings
 from training.thinker.dialogues import GO_ON, Dialogues
 from training.thinker.errors import STATISTICS, Confusions
-from training.thinker.hearing import ASK_AGAIN
 from training.thinker.moments import KEEP, LISTEN, Moment, path
 from training.thinker.phrasebook import Part, Phrasebook
 from training.thinker.words import Words
@@ -78,7 +78,7 @@ class Judge:
     def __init__(self, made: phrasings.Phrasings) -> None:
         self._says = {intent: frozenset(reply.says) for intent, reply in made.replies.items()}
         self._refusals = frozenset(made.out_of_domain["says"])
-        self._asks = self._refusals | {ASK_AGAIN, GO_ON} | {entry.asks for entry in made.unfinished}
+        self._asks = self._refusals | {ASK_BACK, GO_ON} | {entry.asks for entry in made.unfinished}
 
     def judge(self, moment: Moment, answer: Answer, figures: Figures, *, refused: bool = False) -> bool:
         """Count ``answer``, whose call is not made if it is ``refused``; returns whether it is as wanted."""
@@ -144,7 +144,9 @@ def _answered(model: Model, dialogue: Sequence[Moment], after: dict[int | None, 
         mark = sessions.mark(_SESSION)
         if moment.learnt:
             sessions.append(_SESSION, (form.unit(moment.heard),))
-            answer = form.read(model.answer(_SESSION, copied(dialogue, index)))
+            answer = model.answer(_SESSION, copied(dialogue, index))
+            if moment.heard is not None:
+                answer = considered(answer, moment.heard)
             yield moment, answer, answer.call is not None and not takes(answer.call)
             sessions.rollback(_SESSION, mark)
         if index in after:

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from random import Random
 
 from duologue.engine.models.embedded.dialogue.numbers import NUMBER_WORDS, read_number
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
 from duologue.engine.models.embedded.thinking.format import Answer, Call
 from training.thinker.errors import Came, Confusions
 from training.thinker.moments import do, say
 from training.thinker.phrasebook import Phrasebook, Said
 
-ASK_AGAIN = "Sorry, I did not understand that. Could you say it again?"
 OPEN = frozenset(("text", "task", "name", "word"))
 """Slots that any words may fill."""
 NUMBERS = frozenset(("left", "right", "share", "whole", "number", "start", "stop", "step"))
@@ -99,4 +99,4 @@ def _same(slot: str, came: Sequence[Came], length: int) -> bool:
 
 
 def _asks_again(words: tuple[str, ...]) -> Heard:
-    return Heard(words, say(ASK_AGAIN), "ask_again", _WORDS_MS)
+    return Heard(words, say(ASK_BACK), "ask_again", _WORDS_MS)

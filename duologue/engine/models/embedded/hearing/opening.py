@@ -13,8 +13,8 @@ from duologue.engine.models.embedded.hearing.encoder import Encoder
 from duologue.engine.models.embedded.hearing.features import Floats
 from duologue.engine.models.embedded.hearing.listener import Listener
 from duologue.engine.models.embedded.hearing.pieces import Pieces
+from duologue.engine.models.embedded.thinking.embeddings import embeddings
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from duologue.engine.runners.base import Rows
 
 FILE = Path(__file__).parent.parent / "weights" / "hearing.safetensors"
 """Float16 tensors; the pieces' names, a JSON list, are the metadata ``pieces`` (``training/hearing/export.py``)."""
@@ -46,14 +46,3 @@ class Listeners:
     def __call__(self) -> Listener:
         """One more."""
         return Listener(self._encoder, self._pieces, self._table)
-
-
-def embeddings(file: Path) -> Rows:
-    """A decoder's input embeddings, float32 (tokens, hidden_size); raises ``ConfigError`` where it has none."""
-    try:
-        with safe_open(file, "np") as held:
-            table: Rows = held.get_tensor("model.embed_tokens.weight").astype(np.float32)
-            return table
-    except (OSError, SafetensorError, TypeError) as error:
-        raise ConfigError(f"{file}: the encoder hands over rows of its embeddings, and cannot read them "
-                          f"({error})") from None

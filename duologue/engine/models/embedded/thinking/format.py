@@ -96,6 +96,8 @@ class Answer:
     """Whether the reply ends with it."""
     call: Call | None = None
     tokens: tuple[int, ...] = field(default=())
+    likelihood: float = 1.0
+    """Of all of it behind the choice to speak."""
 
     @property
     def keeps(self) -> bool:

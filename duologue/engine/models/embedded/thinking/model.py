@@ -7,13 +7,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from pydantic import Field
 
 from duologue.engine.config import ConfigError
-from duologue.engine.models.embedded.thinking.format import Format, Texts
+from duologue.engine.models.embedded.thinking.doubt import likelihood
+from duologue.engine.models.embedded.thinking.embeddings import embeddings
+from duologue.engine.models.embedded.thinking.format import Answer, Format, Texts
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from duologue.engine.models.options import read_options
-from duologue.engine.runners.base import Finish, Runner
+from duologue.engine.runners.base import Finish, Rows, Runner
 from duologue.engine.runners.numpy import NumpyOptions, open_numpy
 from duologue.engine.runners.sessions import Sessions
 from duologue.engine.runners.window import WindowConfig
@@ -41,31 +44,42 @@ class DecoderOptions(Strict):
 class Model:
     """Answers one question at a time: a few milliseconds, beside which the recogniser's work is long."""
 
-    def __init__(self, runner: Runner, form: Format, window: WindowConfig) -> None:
-        """Raise ``ConfigError`` for a window that does not fit the runner."""
+    def __init__(self, runner: Runner, form: Format, window: WindowConfig, table: Rows) -> None:
+        """``table``, float32 (vocabulary, hidden_size), are the decoder's embeddings, input and output.
+
+        Raises ``ConfigError`` for a window that does not fit the runner.
+        """
         self.format = form
         self._runner = runner
+        self._table = table
         try:
             self.sessions = Sessions(runner, form.grammar, window)
         except ValueError as error:
             raise ConfigError(f"options of the trained thinker: {error}") from None
 
-    def answer(self, session: str, texts: Texts) -> tuple[int, ...]:
-        """The tokens that answer the session's last unit; a call's slots are pieces of ``texts``.
+    def answer(self, session: str, texts: Texts) -> Answer:
+        """What the session's last unit is answered, and how likely; a call's slots are pieces of ``texts``.
 
         Raises ``RuntimeError`` when the runner cannot.
         """
-        self.sessions.generate(session, self.format.sampling(texts))
+        sampling = self.format.sampling(texts)
+        self.sessions.generate(session, sampling, "generated")
         tokens: tuple[int, ...] = ()
+        states: list[Rows] = []
         while True:
             if not self.sessions.ready:
                 self._wait()
             for output in self.sessions.step():
                 tokens += output.tokens
+                if output.rows is not None:
+                    states.append(output.rows)
                 if output.finish is Finish.FAILED:
                     raise RuntimeError(f"the trained thinker: {output.detail}")
                 if output.finish is not None:
-                    return tokens
+                    answer = self.format.read(tokens)
+                    if states:
+                        answer.likelihood = likelihood(np.concatenate(states), self._table, tokens, sampling)
+                    return answer
 
     def close(self) -> None:
         """End the runner; idempotent."""
@@ -80,7 +94,8 @@ class Model:
 def open_model(options: DecoderOptions) -> Model:
     """Open the decoder; raises ``ConfigError`` when it cannot be opened."""
     form = Format(Vocabulary.read(options.checkpoint / "tokenizer.json"))
-    return Model(_runner(options), form, options.window)
+    table = embeddings(options.checkpoint / "model.safetensors")
+    return Model(_runner(options), form, options.window, table)
 
 
 def _runner(options: DecoderOptions) -> Runner:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from duologue.engine.models.embedded.thinking.doubt import considered
 from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard, texts
 from duologue.engine.models.embedded.thinking.model import Model
 
@@ -41,7 +42,7 @@ class Record:
         self._model.sessions.close(self._session)
 
     def ask(self, heard: Heard) -> Answer:
-        """What the thinker does about ``heard``, said at this moment."""
+        """What the thinker does about ``heard``, said at this moment, if it is sure."""
         form = self._model.format
         if self.asked is not None and form.question(self.asked[0]) == form.question(heard):
             return self.asked[1]
@@ -53,8 +54,9 @@ class Record:
             more = self._answered(None)
             if not more.text:
                 break
-            answer = replace(more, text=f"{answer.text} {more.text}")
+            answer = replace(more, text=f"{answer.text} {more.text}", likelihood=answer.likelihood * more.likelihood)
         self._model.sessions.rollback(self._session, mark)
+        answer = considered(answer, heard)
         self.asked = heard, answer
         return answer
 
@@ -91,7 +93,7 @@ class Record:
         form = self._model.format
         self._model.sessions.append(self._session, form.pieces(heard))
         earlier = (unit for _, unit in self._units[-EARLIER:])
-        return form.read(self._model.answer(self._session, texts([*earlier, (heard, None)])))
+        return self._model.answer(self._session, texts([*earlier, (heard, None)]))
 
     def _add(self, heard: Heard | None, call: Call | None, answer: tuple[int, ...]) -> int:
         form = self._model.format

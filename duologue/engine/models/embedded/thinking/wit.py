@@ -9,11 +9,10 @@ from duologue.engine.models.embedded.dialogue.memory import Context, Memory
 from duologue.engine.models.embedded.dialogue.policy import HANDLERS, Answer, Sentence, is_backchannel
 from duologue.engine.models.embedded.dialogue.templates import Parse
 from duologue.engine.models.embedded.sound import joined
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
 from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Call, Heard
 from duologue.engine.models.embedded.thinking.record import Record
 
-_MISHEARD = "Sorry, I did not understand that."
-"""Where the thinker calls a skill with what it cannot take."""
 _SETTLED_MS = (640, PAUSES_MS[-1])
 """Silences after which a sentence is put to the thinker that was not while it was spoken: typed ones, for example."""
 _MOST_WORDS = 40
@@ -36,7 +35,7 @@ class Thought:
         if answer.call is None:
             return Answer(answer.text, "talk", memory.rate), noted
         if not takes(answer.call):
-            return Answer(_MISHEARD, "ask_back", memory.rate), noted
+            return Answer(ASK_BACK, "ask_back", memory.rate), noted
         parse = Parse(answer.call.name, answer.call.slots)
         made = memory.offer if parse.intent == "yes" and memory.offer else parse.intent
         text, after = HANDLERS[made](parse.slots, noted, context)

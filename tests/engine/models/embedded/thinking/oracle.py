@@ -8,6 +8,8 @@ from __future__ import annotations
 import string
 from collections.abc import Sequence
 
+import numpy as np
+
 from duologue.engine.models.embedded.dialogue.intents import INTENTS, grammar
 from duologue.engine.models.embedded.dialogue.policy import is_backchannel
 from duologue.engine.models.embedded.thinking.format import (
@@ -19,7 +21,7 @@ from duologue.engine.models.embedded.thinking.format import (
     slot_token,
 )
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from duologue.engine.runners.base import Capacity, Finish, Generated, Segment, Tokens
+from duologue.engine.runners.base import Capacity, Finish, Generated, Rows, Segment, Tokens
 
 REFUSAL = "Sorry, I do not know that."
 _SLOTS = ("number", "text", "word", "name", "task", "span", "left", "right", "operator", "share", "whole", "start",
@@ -44,10 +46,12 @@ class Oracle:
         self.fails = False
         self.fixed: tuple[int, ...] = ()
         """The answer to everything, if it is not empty."""
+        self.likely = 1.0
+        """Each token's probability, but the first's."""
         self.texts: list[str] = []
         """What slots of the last answer could be pieces of."""
         self._told: list[Generated] = []
-        self.capacity = Capacity(100_000, 16, 4096, 8, 8, len(form.vocabulary))
+        self.capacity = Capacity(100_000, 16, 4096, 8, len(form.vocabulary), len(form.vocabulary))
 
     def keepable(self, session: str, positions: int) -> int:
         """All of it."""
@@ -69,7 +73,21 @@ class Oracle:
             return
         answer = self.fixed or self.answer(sequence)
         sequence += answer[:-1]
-        self._told.append(Generated(segment.session, answer, finish=Finish.STOP, cached=len(sequence)))
+        self._told.append(Generated(segment.session, answer, len(sequence) - len(answer) + 1, self._states(answer),
+                                    Finish.STOP, len(sequence)))
+
+    def _states(self, answer: tuple[int, ...]) -> Rows:
+        """Rows that are logits by ``table``: of every other token the same, which leaves each ``likely`` as it is."""
+        size = len(self._form.vocabulary)
+        logits = np.zeros((len(answer) - 1, size), np.float32)
+        logits[range(len(answer) - 1), answer[1:]] = 40 if self.likely == 1 else np.log(
+            self.likely / (1 - self.likely) * (size - 1))
+        return logits
+
+    @property
+    def table(self) -> Rows:
+        """The embeddings to which its states are logits."""
+        return np.eye(len(self._form.vocabulary), dtype=np.float32)
 
     def answer(self, sequence: Sequence[int]) -> tuple[int, ...]:
         """What the grammar makes of the last unit."""

@@ -20,7 +20,7 @@ TIME = Heard(("what", "time", "is", "it"), 160)
 class Talk:
     def __init__(self, window: WindowConfig | None = None) -> None:
         self.runner = Oracle(FORM)
-        self.model = Model(self.runner, FORM, window or WindowConfig(high=2000, low=1000))
+        self.model = Model(self.runner, FORM, window or WindowConfig(high=2000, low=1000), self.runner.table)
         self.record = Record(self.model, "s")
 
     @property

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from duologue.engine.models.embedded.thinking.format import Heard, texts
+from duologue.engine.models.embedded.thinking.format import Answer, Heard, texts
 from duologue.engine.models.embedded.thinking.model import DecoderOptions, Model, open_model
 
 pytestmark = pytest.mark.component
@@ -15,7 +15,7 @@ SAID = ("hello there", "what is seven times six", "convert five miles to kilomet
         "the stone was lying in the river", "count to twenty by five", "stop", "my name is anna", "tell me a story")
 
 
-def answers(model: Model) -> list[tuple[int, ...]]:
+def answers(model: Model) -> list[Answer]:
     """The answers to the sentences of a dialogue after two silences each, in a sequence that grows and is cut back."""
     form, sessions = model.format, model.sessions
     sessions.open("s", form.prefix)
@@ -27,7 +27,7 @@ def answers(model: Model) -> list[tuple[int, ...]]:
             sessions.append("s", (form.unit(heard),))
             found.append(model.answer("s", texts([(heard, None)])))
             sessions.rollback("s", mark)
-        sessions.record("s", (form.unit(heard),), found[-1], len(found[-1]))
+        sessions.record("s", (form.unit(heard),), found[-1].tokens, len(found[-1].tokens))
     model.close()
     return found
 
@@ -36,6 +36,9 @@ def answers(model: Model) -> list[tuple[int, ...]]:
     ("torch", {}), ("vllm", {"max_model_len": 512, "max_num_seqs": 2, "kv_positions": 2048, "enforce_eager": True})])
 def test_other_runners_choose_what_the_light_one_does(runner: str, options: dict[str, Any]) -> None:
     light = answers(open_model(DecoderOptions()))
-    assert len(set(light)) > len(SAID)
+    assert len({answer.tokens for answer in light}) > len(SAID)
     other = DecoderOptions.model_validate({"runner": runner, "options": options})
-    assert answers(open_model(other)) == light
+    found = answers(open_model(other))
+    assert [answer.tokens for answer in found] == [answer.tokens for answer in light]
+    assert [answer.likelihood for answer in found] == pytest.approx([answer.likelihood for answer in light], abs=1e-3)
+    assert 0 < min(answer.likelihood for answer in light) < 0.9

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from duologue.engine.messages import AgentSaid, CallerSaid, CallerText, Choice, HistoryItem
 from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.lexicon import Lexicon
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
 from duologue.engine.models.embedded.thinking.format import Call, Format
 from duologue.engine.models.embedded.thinking.model import Model
 from duologue.engine.models.embedded.thinking.record import Record
@@ -25,7 +26,7 @@ class Trained(Session):
     def __init__(self, *, greeting: str = "", history: tuple[HistoryItem, ...] = (), next_turn: int = 0,
                  auto: bool = True) -> None:
         self.runner = Oracle(FORM)
-        self.model = Model(self.runner, FORM, WindowConfig(high=4000, low=3000))
+        self.model = Model(self.runner, FORM, WindowConfig(high=4000, low=3000), self.runner.table)
         super().__init__(LEXICON, greeting=greeting, history=history, next_turn=next_turn, auto=auto,
                          record=Record(self.model, "s"))
 
@@ -144,7 +145,8 @@ def test_a_call_with_what_its_skill_cannot_take_is_asked_back_for(call: Call) ->
     session = Trained()
     session.runner.fixed = FORM.calling(call)
     session.say(growing("count to fifty"))
-    assert session.last == "Sorry, I did not understand that."
+    session.go(30)
+    assert session.last == ASK_BACK
 
 
 def test_over_a_reply_the_first_words_alone_take_no_floor_before_they_have_settled() -> None:
