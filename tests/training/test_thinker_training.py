@@ -62,7 +62,7 @@ def test_a_thinker_is_trained_stopped_taken_up_again_exported_and_measured(
     assert 4.5e6 < export(trained, to) < 6e6
     assert sum(file.stat().st_size for file in to.iterdir()) < 12e6
 
-    thinker = Thinker(len(Vocabulary.read(to / vocabulary.FILE)))
+    thinker = Thinker(len(Vocabulary.read(to / vocabulary.FILE))).eval()
     thinker.load_state_dict(torch.load(trained / "thinker.pt", weights_only=True)["thinker"])
     stock = AutoModelForCausalLM.from_pretrained(to, dtype=torch.float32).eval()
     tokens = torch.randint(0, 500, (1, 60), generator=torch.Generator().manual_seed(0))
@@ -89,7 +89,7 @@ def test_a_thinker_is_trained_stopped_taken_up_again_exported_and_measured(
 def test_rows_of_a_batch_do_not_change_each_other(trained: Path) -> None:
     rows = next(train.batches(trained / "shard-000.npz", np.random.default_rng(0)))
     torch.manual_seed(0)
-    thinker = Thinker(len(Vocabulary.read(trained / vocabulary.FILE)))
+    thinker = Thinker(len(Vocabulary.read(trained / vocabulary.FILE))).eval()
     with torch.inference_mode():
         together = train.predicted(thinker, rows)[0]
         alone = torch.cat([train.predicted(thinker, {name: values[place:place + 1] for name, values in rows.items()})[0]
