@@ -6,13 +6,25 @@ from typing import Any
 
 import pytest
 
+from duologue.engine.models.embedded.hearing.opening import Listeners
+from duologue.engine.models.embedded.hearing.transcript import Spoken
 from duologue.engine.models.embedded.thinking.format import Answer, Heard, texts
-from duologue.engine.models.embedded.thinking.model import DecoderOptions, Model, open_model
+from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
+from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
+from tests.engine.models.embedded.caller import speech
 
 pytestmark = pytest.mark.component
 
 SAID = ("hello there", "what is seven times six", "convert five miles to kilometers", "remind me to", "who made you",
         "the stone was lying in the river", "count to twenty by five", "stop", "my name is anna", "tell me a story")
+
+
+def spoken(text: str) -> Heard:
+    """What the neural encoder hands over of a sentence."""
+    listener = Listeners(Vocabulary.read(FOLDER / "tokenizer.json"), FOLDER)()
+    listener.feed(speech("slt", text))
+    words = [word for word in listener.finish().words if isinstance(word, Spoken)]
+    return Heard(tuple(word.word for word in words), 640, sounds=tuple(word.sound for word in words))
 
 
 def answers(model: Model) -> list[Answer]:
@@ -28,6 +40,10 @@ def answers(model: Model) -> list[Answer]:
             found.append(model.answer("s", texts([(heard, None)])))
             sessions.rollback("s", mark)
         sessions.record("s", (form.unit(heard),), found[-1].tokens, len(found[-1].tokens))
+    # Rows behind tokens, and rows behind rows.
+    for heard in (spoken("count to twenty"), spoken("what is seven times six")):
+        sessions.append("s", form.pieces(heard))
+        found.append(model.answer("s", texts([(heard, None)])))
     model.close()
     return found
 
