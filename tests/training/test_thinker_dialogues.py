@@ -222,6 +222,17 @@ def test_any_word_of_the_dictionary_has_pieces(form: Format, words: Words) -> No
     assert all(form.vocabulary.decode(form.vocabulary.encode(word)) == word for word in words.all)
 
 
+def test_over_a_reply_short_words_that_mean_nothing_leave_the_floor_where_it_is(
+        dialogues: list[list[Moment]], book: Phrasebook) -> None:
+    over = [moment for dialogue in dialogues for moment in dialogue
+            if moment.learnt and moment.heard is not None and moment.heard.over and not moment.heard.silent_ms]
+    senseless = [moment for moment in over if moment.heard is not None and not moment.heard.long
+                 and not book.matcher.begins_plainly(moment.heard.words)]
+    assert len(senseless) > 5
+    assert all(moment.wanted == KEEP for moment in senseless)
+    assert any(moment.wanted == LISTEN for moment in over)
+
+
 def matcher(**templates: list[str]) -> Matcher:
     return Matcher(trees({"fruit": ["apple | pear"]}), trees(templates), read("please"), Alt((read("now"),)))
 
@@ -234,6 +245,10 @@ def test_an_automaton_reads_what_its_templates_say() -> None:
         assert made.intents(text.split()) == intents, text
     assert made.begins(["please", "eat", "the"])
     assert not made.begins(["please", "the"])
+    assert made.begins(["have", "a"])
+    assert not made.begins_plainly(["have", "a"])
+    assert made.begins_plainly(["have"])
+    assert made.begins_plainly(["please", "eat", "the", "pear"])
 
 
 def test_an_automaton_names_a_rule_that_is_missing() -> None:

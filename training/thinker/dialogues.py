@@ -6,7 +6,7 @@ an offer, one number more.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from random import Random
 
@@ -31,6 +31,8 @@ _LEVELS, _LEVEL_SHARES = (0.0, 1.0, 3.0), (0.5, 0.35, 0.15)
 """How many times as frequent as they are errors may be, and the shares of sentences."""
 _SLOTTED = 2.0
 """Times as often as others skills are asked that need slots: words are harder to copy than a name is to choose."""
+_MISHEARD_NODS = 0.4
+"""Share of nods over a reply that are heard as words that mean nothing."""
 _SALAD = 0.12
 """Share of out-of-domain sentences that are words put together at random."""
 _CORRECTED = {"count": "stop", "count_down": "start", "spell": "word", "set_name": "name", "remind": "task",
@@ -166,11 +168,19 @@ class Dialogues:
         """The caller says this, in silence or over the last reply, or shows over it that they listen."""
         floor = self._floor(story)
         if story.speaking and story.random.random() < 0.11:
-            sounds = story.random.choice((self._book.phrasings.backchannels, self._book.phrasings.noises))
-            floor.nod(story.random.choice(sounds).split())
+            floor.nod(self._nodded(story.random))
         if story.speaking and story.random.random() < 0.16:
             floor.barge(heard)
         floor.utterance(heard)
+
+    def _nodded(self, random: Random) -> Sequence[str]:
+        """A sound that shows no more than that somebody listens, as it is or misheard as words that mean nothing."""
+        if random.random() < _MISHEARD_NODS:
+            words = self._book.words.some(random.randint(1, 3), random)
+            if not self._book.matcher.begins_plainly(words):
+                return words
+        sounds = random.choice((self._book.phrasings.backchannels, self._book.phrasings.noises))
+        return random.choice(sounds).split()
 
     def _floor(self, story: Story) -> Floor:
         return Floor(story, self._book.matcher, self._sounds)

@@ -92,8 +92,9 @@ class Floor:
         text = " ".join(part)
         long = self._random.random() < (0.7 if count > 2 else 0.15)
         stops = "stop" in self._matcher.intents(part)
-        murmurs = text in self._murmurs
-        takes = long or stops or (count > 1 and not murmurs)
+        # What makes no sense may be a murmur that was misheard; a sentence goes on.
+        means = count > 1 and text not in self._murmurs and self._matcher.begins_plainly(part)
+        takes = long or stops or means
         silent_ms = self._random.choice((0, 0, 80))
         self._story.aside(Heard(part, silent_ms, over=True, long=long), LISTEN if takes else KEEP,
                           "yields" if takes else "keeps")

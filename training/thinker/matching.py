@@ -89,6 +89,13 @@ class Matcher:
         """Whether ``words`` are the beginning of a sentence of any intent, or one."""
         return bool(self._after(words))
 
+    def begins_plainly(self, words: Sequence[str]) -> bool:
+        """Whether ``words`` are the beginning of a sentence, and none of them in a place for any words."""
+        states = self._begin
+        for word in words:
+            states = self._closed({target for state in states for target in self._made.by_word[state].get(word, ())})
+        return bool(states)
+
     def _after(self, words: Sequence[str]) -> frozenset[int]:
         states = self._begin
         for word in words:
