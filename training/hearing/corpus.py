@@ -41,10 +41,9 @@ class Sentence:
     speech: Speech
 
 
-def sentences(seed: int) -> Iterator[tuple[str, ...]]:
+def sentences(book: Phrasebook, seed: int) -> Iterator[tuple[str, ...]]:
     """What is said, without end."""
-    made, words, random = phrasings.load(), Words(), Random(f"hearing/{seed}")
-    book = Phrasebook(made, words, "train")
+    made, words, random = book.phrasings, book.words, Random(f"hearing/{seed}")
     elsewhere = made.out_of_domain["train"]
     murmurs = [*made.backchannels, *made.hesitations, *made.noises]
     while True:
@@ -67,10 +66,10 @@ def sentences(seed: int) -> Iterator[tuple[str, ...]]:
             yield said
 
 
-def spoken(seed: int) -> Iterator[Sentence]:
+def spoken(book: Phrasebook, seed: int) -> Iterator[Sentence]:
     """The sentences, each in a voice, at a speed and a pitch drawn at random."""
     speakers, random = [Speaker(voice) for voice in VOICES], Random(f"voices/{seed}")
-    for words in sentences(seed):
+    for words in sentences(book, seed):
         speaker = random.choice(speakers)
         stretch, pitch = (low * (high / low) ** random.random() for low, high in (_STRETCH, _PITCH))
         try:
@@ -110,10 +109,11 @@ def read(file: Path) -> list[Sentence]:
 def make(folder: Path, shards: int) -> None:
     """Write ``shards`` shards."""
     folder.mkdir(parents=True, exist_ok=True)
+    book = Phrasebook(phrasings.load(), Words(), "train")
     for number in range(shards):
         file = folder / f"speech-{number:03d}.npz"
         if not file.exists():
-            write(file, list(islice(spoken(number), SENTENCES)))
+            write(file, list(islice(spoken(book, number), SENTENCES)))
             print(f"{file.name} written", flush=True)
 
 
