@@ -29,7 +29,7 @@ class Trained:
 
     def __init__(self) -> None:
         folder = weights.FOLDER
-        self._network = Network(weights.load(folder, "talker"))
+        self.network = Network(weights.load(folder, "talker"))
         self._pronouncer = Pronouncer(folder)
         self._decoder = TrainedDecoder(CodeDecoder(weights.load(folder, "codec")), VocoderDecoder())
 
@@ -43,11 +43,11 @@ class Trained:
 
     def words(self, text: str) -> Iterator[tuple[SpokenWord, Said]]:
         """Each word of ``text`` with its frames."""
-        utterance = Utterance(self._network)
+        utterance = Utterance(self.network)
         for word, after in self.read(text):
             yield word, utterance.say(word.symbols, after.symbols if after else (ID[EOS],))
             if after is None:
-                utterance = Utterance(self._network)
+                utterance = Utterance(self.network)
 
     def sound(self, said: Sequence[Said]) -> Pcm:
         """The samples of words' frames, int16 at 16 kHz."""
