@@ -1,4 +1,4 @@
-"""How weights are stepped: matrices by Muon, embeddings and vectors by AdamW, both as one optimizer.
+"""How the thinker's weights are stepped: matrices inside it by Muon, the others by AdamW, both as one optimizer.
 
 Muon (Jordan et al. 2024) turns a matrix's step into one of equal size in all directions; scaled as by Moonlight (arXiv
 2502.16982) it takes AdamW's learning rates.
@@ -16,13 +16,12 @@ _WEIGHT_DECAY = 0.1
 
 
 class Steppers:
-    """Steps the parameters of ``model``."""
+    """Steps the parameters of ``model``, whose embeddings' names hold ``embed``."""
 
     def __init__(self, model: nn.Module) -> None:
-        tables = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
-        inner, others = list[nn.Parameter](), list[nn.Parameter]()
-        for parameter in model.parameters():
-            (inner if parameter.dim() == 2 and id(parameter) not in tables else others).append(parameter)
+        named = list(model.named_parameters())
+        inner = [parameter for name, parameter in named if parameter.dim() == 2 and "embed" not in name]
+        others = [parameter for name, parameter in named if parameter.dim() != 2 or "embed" in name]
         self._all: dict[str, torch.optim.Optimizer] = {
             "muon": torch.optim.Muon(inner, LEARNING_RATE, weight_decay=_WEIGHT_DECAY,
                                      adjust_lr_fn="match_rms_adamw"),

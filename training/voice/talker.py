@@ -17,7 +17,6 @@ from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from training import command
-from training.thinker.steppers import Steppers
 from training.voice import checkpoint, corpus, sequence
 from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
@@ -26,6 +25,7 @@ from training.voice.sequence import NOTHING
 CPU_MINUTES = 70.0
 _ROWS = 2000
 """Rows of a step's batch."""
+_LEARNING_RATE = 2e-3
 _NEAR, _ANY = 0.25, 0.04
 """Shares of frames read with digits off by one, and with random ones."""
 _ADVANCE_WEIGHT = 2.0
@@ -97,27 +97,31 @@ def train(folder: Path, minutes: float) -> None:
     items = [Item(said, codec.eval()) for said in corpus.read(folder)]
     validation, items = items[:VALIDATION], items[VALIDATION:]
     talker = Talker()
-    stepper = Steppers(talker)
+    optimizer = torch.optim.AdamW(talker.parameters(), _LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.05,
+                                  fused=True)
     file = folder / "talker.pt"
-    step, spent = checkpoint.resume(file, "talker", talker, stepper)
+    step, spent = checkpoint.resume(file, "talker", talker, optimizer)
     print(f"{sum(map(len, items)) / len(items):.0f} rows an utterance, "
           f"{sum(p.numel() for p in talker.parameters()) / 1e6:.2f} M parameters", flush=True)
     began, saved_at, limit = time.process_time() - spent, time.monotonic(), minutes * 60
     for batch in batches(items, np.random.default_rng(step)):
         if (spent := time.process_time() - began) >= limit:
             break
+        for group in optimizer.param_groups:
+            group["lr"] = _LEARNING_RATE * min(1, (step + 1) / 60) * max(0.02, 1 - spent / limit)
         with torch.autocast("cpu", torch.bfloat16):
             codes, moves = losses(talker, batch, disturbed=True)
+        optimizer.zero_grad()
         (codes + _ADVANCE_WEIGHT * moves).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(talker.parameters(), 1.0)
-        stepper.step(min(1, (step + 1) / 60) * max(0.02, 1 - spent / limit))
+        optimizer.step()
         step += 1
         if time.monotonic() - saved_at > _CHECKPOINT_S:
             saved_at = time.monotonic()
-            checkpoint.save(file, "talker", talker, stepper, step, spent)
+            checkpoint.save(file, "talker", talker, optimizer, step, spent)
             print(f"{spent / 60:.1f} CPU min, step {step}, codes {codes.item():.2f}, moves {moves.item():.4f}: "
                   f"{validate(talker, validation)}", flush=True)
-    checkpoint.save(file, "talker", talker, stepper, step, spent)
+    checkpoint.save(file, "talker", talker, optimizer, step, spent)
     print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(talker, validation)}", flush=True)
 
 
