@@ -158,7 +158,9 @@ def train(folder: Path, minutes: float) -> None:
         wanted = torch.stack([data[first:first + _WINDOW * FRAME_VECTORS] for first in firsts])
         with torch.set_grad_enabled(spent < ENCODER_SHARE * limit):
             digits = codec.digits(wanted)
-        error = loss(codec.decode(digits), wanted)
+        with torch.autocast("cpu", torch.bfloat16):
+            decoded = codec.decode(digits)
+        error = loss(decoded, wanted)
         optimizer.zero_grad()
         error.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
