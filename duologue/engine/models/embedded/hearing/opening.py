@@ -15,6 +15,7 @@ from duologue.engine.models.embedded.hearing.listener import Listener
 from duologue.engine.models.embedded.hearing.pieces import Pieces
 from duologue.engine.models.embedded.thinking.embeddings import embeddings
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
+from duologue.engine.runners.numpy.blas import one_thread
 
 FILE = Path(__file__).parent.parent / "weights" / "hearing.safetensors"
 """Float16 tensors; the pieces' names, a JSON list, are the metadata ``pieces`` (``training/hearing/export.py``)."""
@@ -34,10 +35,13 @@ def load(file: Path) -> tuple[dict[str, Floats], list[str]]:
 class Listeners:
     """Makes listeners for the thinker in the stock folder ``thinker``, which all share one encoder.
 
+    This process's numpy has one thread then: a step is small.
+
     Raises ``ConfigError`` where the encoder's weights or the thinker's embeddings cannot be read, or do not fit.
     """
 
     def __init__(self, vocabulary: Vocabulary, thinker: Path, file: Path = FILE) -> None:
+        one_thread()
         weights, names = load(file)
         self._pieces = Pieces(names, vocabulary)
         self._encoder = Encoder(weights)

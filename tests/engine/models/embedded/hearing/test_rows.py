@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -97,7 +98,7 @@ def test_the_same_rows_are_the_same_question_and_others_are_another(
 
 def lived(model: Model, session: str, spoken: bool) -> list[Answer]:
     """The answers in a dialogue so long that it slides, with replies that are cut and undone."""
-    record, answers = Record(model, session), []
+    record, answers, lengths = Record(model, session), list[Answer](), list[int]()
     for turn in range(24):
         words = (SUM, STORY)[turn % 2]
         heard = Heard(words, 640, sounds=sounds(model, words) if spoken else ())
@@ -107,7 +108,8 @@ def lived(model: Model, session: str, spoken: bool) -> list[Answer]:
             record.cut(turn, "Seven times")
         if turn % 5 == 4:
             record.undo(turn)
-    assert sum(map(len, model.sessions.sequence(session))) > 300
+        lengths.append(sum(map(len, model.sessions.sequence(session))))
+    assert min(later - earlier for earlier, later in pairwise(lengths)) < -60, "it never slid"
     record.close()
     return answers
 

@@ -54,8 +54,9 @@ def test_a_frame_that_is_not_sure_which_piece_says_one_all_the_same() -> None:
     assert texts(read(frame(a_=0.3, b_=0.15))) == []
 
 
-def test_an_utterance_that_begins_inside_a_word_begins_with_it() -> None:
-    assert texts(read(frame(b=0.9), frame(c_=0.9))) == ["b", "c"]
+def test_a_piece_that_goes_on_with_a_word_comes_right_behind_it_or_not_at_all() -> None:
+    assert texts(read(frame(b=0.9), frame(c_=0.9), frame(b=0.9))) == ["cb"]
+    assert texts(read(frame(c_=0.9), BLANK, frame(b=0.9), frame(a_=0.9))) == ["c", "a"]
 
 
 def test_a_row_is_the_expectation_of_the_embedding_without_blank() -> None:
