@@ -22,7 +22,7 @@ SAID = ("hello there", "what is seven times six", "convert five miles to kilomet
 def spoken(text: str) -> Heard:
     """What the neural encoder hands over of a sentence."""
     listener = Listeners(Vocabulary.read(FOLDER / "tokenizer.json"), FOLDER)()
-    listener.feed(speech("slt", text))
+    listener.feed(speech("awb", text))
     words = [word for word in listener.finish().words if isinstance(word, Spoken)]
     return Heard(tuple(word.word for word in words), 640, sounds=tuple(word.sound for word in words))
 
