@@ -139,7 +139,7 @@ def test_an_encoder_is_trained_stopped_taken_up_again_exported_and_heard_with(
     corpus.write(tmp_path / "speech-000.npz", [sentence("slt", text) for text in SAID])
     threads = torch.get_num_threads()
     try:
-        for minutes in (0.02, 0.08):
+        for minutes in (0.015, 0.055):
             train.train(tmp_path, minutes)
     finally:
         torch.set_num_threads(threads)

@@ -41,7 +41,7 @@ def answers(model: Model) -> list[Answer]:
             sessions.rollback("s", mark)
         sessions.record("s", (form.unit(heard),), found[-1].tokens, len(found[-1].tokens))
     # Rows behind tokens, and rows behind rows.
-    for heard in (spoken("count to twenty"), spoken("what is seven times six")):
+    for heard in (spoken("count to fifty"), spoken("what is the square root of nine")):
         sessions.append("s", form.pieces(heard))
         found.append(model.answer("s", texts([(heard, None)])))
     model.close()
