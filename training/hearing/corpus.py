@@ -23,13 +23,13 @@ from training.thinker.words import Words
 
 VOICES = ("kal16", "slt", "awb")
 """``rms`` is held out."""
-SHARDS = 7
-"""About three and a half hours."""
+SHARDS = 10
+"""About five hours."""
 SENTENCES = 1000
 """Of a shard."""
 _STRETCH = (0.75, 1.3)
 _PITCH = (0.8, 1.3)
-_KINDS = {"call": 0.28, "reply": 0.2, "begun": 0.06, "elsewhere": 0.08, "murmur": 0.04, "frequent": 0.2, "rare": 0.14}
+_KINDS = {"call": 0.45, "reply": 0.2, "begun": 0.06, "elsewhere": 0.06, "murmur": 0.03, "frequent": 0.12, "rare": 0.08}
 """Shares of the kinds of sentences."""
 
 

@@ -23,18 +23,18 @@ PHONES = ("pau", "aa", "ae", "ah", "ao", "aw", "ax", "ay", "b", "ch", "d", "dh",
 """As flite names them."""
 _PHONE_DELAY = 1
 _LEAD_S, _GAP_S = (0.08, 0.4), (0.2, 1.2)
-_GAIN_DB = (-14.0, 6.0)
-_NOISE = (2.0, 160.0)
+_GAIN_DB = (-10.0, 5.0)
+_NOISE = (2.0, 60.0)
 """Root mean square of white noise, of 32768."""
 _HUM = 0.3
 """Share of rows whose noise is low, as of traffic and machines."""
-_TELEPHONE = 0.15
+_TELEPHONE = 0.08
 """Share of rows with a telephone's band."""
 _BAND_HZ = (300.0, 3400.0)
-_TILT = 0.35
+_TILT = 0.25
 """Most by which the lowest bands are raised above the highest ones, or the other way round, in deviations."""
-_MASKS, _MASK_BANDS, _MASK_FRAMES = 2, 6, 3
-_WARPS = tuple(features.filters(float(warp)) for warp in np.linspace(0.84, 1.2, 10))
+_MASKS, _MASK_BANDS, _MASK_FRAMES = 1, 5, 2
+_WARPS = tuple(features.filters(float(warp)) for warp in np.linspace(0.9, 1.12, 8))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
