@@ -87,7 +87,7 @@ def test_callers_who_speak_at_once_are_heard_apart(stage: Thinker) -> None:
 
 def test_rows_without_a_thinker_that_reads_them_are_refused() -> None:
     with pytest.raises(ConfigError, match="hearing: neural gives rows that only a trained thinker reads"):
-        create({"hearing": "neural"}, PIPELINE)
+        create({"wit": "rules", "hearing": "neural"}, PIPELINE)
 
 
 def test_a_package_without_the_weights_is_told_apart(tmp_path: Path) -> None:
