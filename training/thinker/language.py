@@ -26,6 +26,8 @@ FREQUENT = 10_000
 """Words of the general model that are kept."""
 SENTENCES = 400_000
 SEED = 21
+OFTEN = {"arithmetic": 30, "count": 6, "further": 4, "convert": 3, "percent": 2}
+"""How many times as often these are drawn: a number's n-grams are many, and rare each."""
 SHARE = 0.5
 """Of the fitted model, where the history tells nothing."""
 SHARPNESS = 1.0
@@ -45,13 +47,13 @@ def phrasings() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
 def sentences(count: int, seed: int) -> list[tuple[str, ...]]:
     """What callers say, with ``ANY`` for every open place; those with a word that nobody can pronounce are left out.
 
-    Skills have half of them and small talk the other half, each intent as many as it has templates.
+    Skills have half of them and small talk the other half, each intent as many as it has templates, and sums more.
     """
     texts, rules = phrasings()
     talk, known, random = load().replies, {*pronunciations(), ANY}, Random(seed)
     callers = Callers(lambda _slot, _random: (ANY,), texts, rules)
     groups = [[name for name in texts if (name in talk) is small] for small in (False, True)]
-    drawn = (random.choices(group, [len(texts[name]) for name in group])[0]
+    drawn = (random.choices(group, [len(texts[name]) * OFTEN.get(name, 1) for name in group])[0]
              for group in (groups[i % 2] for i in range(count)))
     said = (callers.sample(random, name).words for name in drawn)
     return [words for words in said if known.issuperset(words)]

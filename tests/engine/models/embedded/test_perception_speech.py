@@ -37,7 +37,7 @@ OTHERS = (
 
 @pytest.fixture(scope="module")
 def stage() -> Thinker:
-    return create({"greeting": "", "warm_recognisers": 1}, PIPELINE)
+    return create({"wit": "rules", "greeting": "", "warm_recognisers": 1}, PIPELINE)
 
 
 def intents(stage: Thinker, voice: str, sentences: tuple[str, ...]) -> list[str | None]:

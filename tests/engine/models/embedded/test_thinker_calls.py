@@ -29,9 +29,9 @@ from tests.engine.models.embedded.caller import PIPELINE, SAMPLES, Caller, speec
 NAMES = (f"call{number}" for number in count())
 
 
-@pytest.fixture(scope="module")
-def stage() -> Thinker:
-    return create({"greeting": "", "warm_recognisers": 1}, PIPELINE)
+@pytest.fixture(scope="module", params=["rules", "trained"])
+def stage(request: pytest.FixtureRequest) -> Thinker:
+    return create({"wit": request.param, "greeting": "", "warm_recognisers": 1}, PIPELINE)
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_spoken_question_for_a_tool_calls_it_and_its_result_is_told(stage: Thi
 def test_words_come_while_they_are_spoken(caller: Caller) -> None:
     outputs = caller.say(speech("slt", "what was the last number you said"))
     partial = [output.text for output in outputs if isinstance(output, CallerWords)]
-    assert "what was the last number" in partial
+    assert any("the last number" in text for text in partial)
 
 
 def test_a_complete_sentence_is_answered_within_four_units_of_silence(caller: Caller) -> None:
@@ -120,7 +120,7 @@ def test_endless_speech_is_cut_into_bounded_utterances(caller: Caller) -> None:
 def test_what_is_none_of_its_sentences_is_said_not_to_be_understood(caller: Caller) -> None:
     outputs = caller.say(speech("slt", "turn on the lights in the kitchen")) + caller.until_quiet()
     assert understood(outputs) == ["turn on the lights in the kitchen"]
-    assert written(outputs).startswith("Sorry")
+    assert written(outputs).startswith(("Sorry", "I cannot"))
 
 
 # --- over a reply -------------------------------------------------------------------------------------------

@@ -44,8 +44,8 @@ def test_a_token_forced_by_the_budget_takes_no_share() -> None:
 
 
 @pytest.mark.parametrize(("answer", "asks"), [
-    (Answer(speaks=True, text="Hi.", whole=True, likelihood=0.49), True),
-    (Answer(speaks=True, text="Hi.", whole=True, likelihood=0.5), False),
+    (Answer(speaks=True, text="Hi.", whole=True, likelihood=0.59), True),
+    (Answer(speaks=True, text="Hi.", whole=True, likelihood=0.6), False),
     (Answer(speaks=True, call=Call("time", {}), likelihood=0.1), True),
     (Answer(likelihood=0.1), False), (Answer(speaks=True, likelihood=0.1), False)])
 def test_an_answer_that_is_not_sure_becomes_a_question(answer: Answer, asks: bool) -> None:
@@ -58,6 +58,6 @@ def test_the_thinker_asks_back_where_its_runner_is_not_sure() -> None:
     runner = Oracle(form)
     record = Record(Model(runner, form, WindowConfig(high=2000, low=1000), runner.table), "s")
     assert record.ask(TIME).call == Call("time", {})
-    runner.likely = 0.6
+    runner.likely = 0.7
     asked = record.ask(replace(TIME, silent_ms=240))
     assert (asked.speaks, asked.text, asked.call) == (True, ASK_BACK, None)

@@ -57,4 +57,4 @@ def test_other_runners_choose_what_the_light_one_does(runner: str, options: dict
     found = answers(open_model(other))
     assert [answer.tokens for answer in found] == [answer.tokens for answer in light]
     assert [answer.likelihood for answer in found] == pytest.approx([answer.likelihood for answer in light], abs=1e-3)
-    assert 0 < min(answer.likelihood for answer in light) < 0.9
+    assert 0 < min(answer.likelihood for answer in light) < 0.99
