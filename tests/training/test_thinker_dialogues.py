@@ -15,12 +15,12 @@ from tokenizers import Tokenizer
 from duologue.engine.models.embedded.dialogue.policy import HANDLERS
 from duologue.engine.models.embedded.dialogue.templates import Alt, TemplateError, read
 from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
-from duologue.engine.models.embedded.thinking.format import Format, Heard
+from duologue.engine.models.embedded.thinking.format import Format, Heard, texts
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from training.thinker import hearing, phrasings, pool, rows, vocabulary
 from training.thinker.dialogues import Dialogues
 from training.thinker.errors import STATISTICS, Came, Confusions
-from training.thinker.evaluate import copied
+from training.thinker.evaluate import earlier
 from training.thinker.matching import Matcher
 from training.thinker.moments import KEEP, LISTEN, Moment
 from training.thinker.phrasebook import Phrasebook, Said
@@ -82,7 +82,7 @@ def test_slots_are_pieces_of_what_was_heard_last(dialogues: list[list[Moment]]) 
     for dialogue in dialogues:
         for index, moment in enumerate(dialogue):
             if moment.learnt and moment.wanted.call is not None:
-                said = [f" {' '.join(words)} " for words in copied(dialogue, index)]
+                said = [f" {' '.join(words)} " for words in texts([*earlier(dialogue, index), (moment.heard, None)])]
                 for value in moment.wanted.call.slots.values():
                     assert any(f" {value} " in text for text in said)
 

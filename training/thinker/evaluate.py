@@ -14,7 +14,7 @@ from itertools import islice
 from pathlib import Path
 
 from duologue.engine.models.embedded.thinking.doubt import ASK_BACK, considered
-from duologue.engine.models.embedded.thinking.format import Answer, Heard, Texts, texts
+from duologue.engine.models.embedded.thinking.format import Answer, Heard, Units
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
 from duologue.engine.models.embedded.thinking.record import EARLIER
 from duologue.engine.models.embedded.thinking.wit import takes
@@ -143,8 +143,7 @@ def _answered(model: Model, dialogue: Sequence[Moment], after: dict[int | None, 
         moment = dialogue[index]
         mark = sessions.mark(_SESSION)
         if moment.learnt:
-            sessions.append(_SESSION, (form.unit(moment.heard),))
-            answer = model.answer(_SESSION, copied(dialogue, index))
+            answer = model.answer(_SESSION, moment.heard, earlier(dialogue, index))
             if moment.heard is not None:
                 answer = considered(answer, moment.heard)
             yield moment, answer, answer.call is not None and not takes(answer.call)
@@ -157,11 +156,10 @@ def _answered(model: Model, dialogue: Sequence[Moment], after: dict[int | None, 
             sessions.rollback(_SESSION, mark)
 
 
-def copied(dialogue: Sequence[Moment], index: int) -> Texts:
-    """What slots of the answer to that moment may be pieces of, as at run time."""
+def earlier(dialogue: Sequence[Moment], index: int) -> Units:
+    """The units before that moment from which a call may have words, as at run time."""
     *before, _ = path(dialogue, index)
-    earlier = [dialogue[i] for i in before[-EARLIER:]]
-    return texts([*((moment.heard, moment.wanted.call) for moment in earlier), (dialogue[index].heard, None)])
+    return [(dialogue[i].heard, dialogue[i].wanted.call) for i in before[-EARLIER:]]
 
 
 def shown(answer: Answer) -> str:

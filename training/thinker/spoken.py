@@ -13,7 +13,7 @@ from random import Random
 
 from duologue.engine.models.embedded.options import Options
 from duologue.engine.models.embedded.thinking.doubt import considered
-from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Answer, Heard, texts
+from duologue.engine.models.embedded.thinking.format import PAUSES_MS, Answer, Heard
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
 from training.thinker import phrasings
 from training.thinker.evaluate import Figures, Judge, shown
@@ -39,8 +39,7 @@ def hears(model: Model, words: Sequence[str]) -> Answer:
         mark = sessions.mark(_SESSION)
         for silent_ms in PAUSES_MS[1:]:
             heard = Heard(tuple(words), silent_ms)
-            sessions.append(_SESSION, (form.unit(heard),))
-            found = considered(model.answer(_SESSION, texts([(heard, None)])), heard)
+            found = considered(model.answer(_SESSION, heard), heard)
             sessions.rollback(_SESSION, mark)
             if found.speaks:
                 return found

@@ -78,8 +78,17 @@ Texts = tuple[tuple[str, ...], ...]
 """Words that a slot may be a piece of."""
 
 
-def texts(units: Sequence[tuple[Heard | None, Call | None]]) -> Texts:
-    """What ``units`` have, what was heard in each and the call that answered it: a value may be said in two of them."""
+Units = Sequence[tuple[Heard | None, Call | None]]
+"""What was heard in each, and the call that answered it."""
+
+
+def since_call(units: Units) -> Units:
+    """Those after the last that was answered by a call."""
+    return units[next((i for i in range(len(units), 0, -1) if units[i - 1][1] is not None), 0):]
+
+
+def texts(units: Units) -> Texts:
+    """What ``units`` have: a value may be said in two of them."""
     said = tuple(word for heard, _ in units if heard is not None for word in heard.words)
     slots = (tuple(words.split()) for _, call in units if call is not None for words in call.slots.values())
     return (said, *slots)

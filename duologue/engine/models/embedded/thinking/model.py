@@ -13,10 +13,10 @@ from pydantic import Field
 from duologue.engine.config import ConfigError
 from duologue.engine.models.embedded.thinking.doubt import likelihood
 from duologue.engine.models.embedded.thinking.embeddings import embeddings
-from duologue.engine.models.embedded.thinking.format import Answer, Format, Texts
+from duologue.engine.models.embedded.thinking.format import Answer, Format, Heard, Units, since_call, texts
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from duologue.engine.models.options import read_options
-from duologue.engine.runners.base import Finish, Rows, Runner
+from duologue.engine.runners.base import Finish, Rows, Runner, Sampling
 from duologue.engine.runners.numpy import NumpyOptions, open_numpy
 from duologue.engine.runners.sessions import Sessions
 from duologue.engine.runners.window import WindowConfig
@@ -24,6 +24,8 @@ from duologue.strict import Strict
 
 FOLDER = Path(__file__).parent.parent / "weights" / "thinker"
 """Where the shipped weights are, a stock folder: ``config.json``, ``model.safetensors``, ``tokenizer.json``."""
+_POSSIBLE = 0.1
+"""Likelihood, among answers with earlier words too, from which one that needs none of them is taken."""
 _PATIENCE_S = 10.0
 """Time without a token after which a runner is taken for dead; it is a process of its own with vLLM."""
 
@@ -57,12 +59,30 @@ class Model:
         except ValueError as error:
             raise ConfigError(f"options of the trained thinker: {error}") from None
 
-    def answer(self, session: str, texts: Texts) -> Answer:
-        """What the session's last unit is answered, and how likely; a call's slots are pieces of ``texts``.
+    def answer(self, session: str, heard: Heard | None, earlier: Units = ()) -> Answer:
+        """What ``heard`` is answered, and how likely; both are added to the session's sequence.
 
-        Raises ``RuntimeError`` when the runner cannot.
+        A call's slots are pieces of what was heard since the last call of ``earlier`` units; only where such an answer
+        is out of the question they are pieces of any: a call is corrected with words of its own. Raises
+        ``RuntimeError`` when the runner cannot.
         """
-        sampling = self.format.sampling(texts)
+        units = [*earlier, (heard, None)]
+        mark = self.sessions.mark(session)
+        wide = self.format.sampling(texts(units))
+        sampling = self.format.sampling(texts(since_call(units)))
+        tokens, states = self._generated(session, heard, sampling)
+        if sampling != wide and len(states) and likelihood(states, self._table, tokens, wide) < _POSSIBLE:
+            self.sessions.rollback(session, mark)
+            sampling = wide
+            tokens, states = self._generated(session, heard, sampling)
+        answer = self.format.read(tokens)
+        if len(states):
+            answer.likelihood = likelihood(states, self._table, tokens, sampling)
+        return answer
+
+    def _generated(self, session: str, heard: Heard | None, sampling: Sampling) -> tuple[tuple[int, ...], Rows]:
+        """The answer's tokens, and the hidden states of all but the last of them."""
+        self.sessions.append(session, self.format.pieces(heard))
         self.sessions.generate(session, sampling, "generated")
         tokens: tuple[int, ...] = ()
         states: list[Rows] = []
@@ -76,10 +96,7 @@ class Model:
                 if output.finish is Finish.FAILED:
                     raise RuntimeError(f"the trained thinker: {output.detail}")
                 if output.finish is not None:
-                    answer = self.format.read(tokens)
-                    if states:
-                        answer.likelihood = likelihood(np.concatenate(states), self._table, tokens, sampling)
-                    return answer
+                    return tokens, np.concatenate(states) if states else self._table[:0]
 
     def close(self) -> None:
         """End the runner; idempotent."""

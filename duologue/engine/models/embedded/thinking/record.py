@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from duologue.engine.models.embedded.thinking.doubt import considered
-from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard, texts
+from duologue.engine.models.embedded.thinking.format import Answer, Call, Heard
 from duologue.engine.models.embedded.thinking.model import Model
 
 _MOST_UNITS = 3
@@ -90,10 +90,7 @@ class Record:
             self.asked = None
 
     def _answered(self, heard: Heard | None) -> Answer:
-        form = self._model.format
-        self._model.sessions.append(self._session, form.pieces(heard))
-        earlier = (unit for _, unit in self._units[-EARLIER:])
-        return self._model.answer(self._session, texts([*earlier, (heard, None)]))
+        return self._model.answer(self._session, heard, [unit for _, unit in self._units[-EARLIER:]])
 
     def _add(self, heard: Heard | None, call: Call | None, answer: tuple[int, ...]) -> int:
         form = self._model.format

@@ -77,7 +77,7 @@ def test_a_reply_that_is_undone_takes_with_it_what_it_answers_and_what_came_afte
     assert talk.sequence == before
 
 
-def test_a_slot_is_a_piece_of_what_was_said_in_the_last_units_or_of_their_slots() -> None:
+def test_a_slot_is_a_piece_of_what_was_said_since_the_last_call() -> None:
     talk = Talk()
     talk.record.replied(0, Heard(("count", "to", "ten"), 240), Call("count", {"stop": "ten"}), "One, two.")
     talk.record.replied(1, None, None, "Hi.")
@@ -86,7 +86,20 @@ def test_a_slot_is_a_piece_of_what_was_said_in_the_last_units_or_of_their_slots(
     assert talk.runner.texts == ["square a hundred"]
     talk.record.undo(1)
     talk.record.ask(Heard(("by", "2\u20ac", "twos"), 240))
-    assert talk.runner.texts == ["count to ten by twos", "ten"]
+    assert talk.runner.texts == ["by twos"]
+
+
+def test_a_slot_has_words_of_the_last_call_where_it_cannot_do_without() -> None:
+    talk = Talk()
+    talk.record.replied(0, Heard(("count", "to", "ten"), 240), Call("count", {"stop": "ten"}), "One, two.")
+    talk.runner.likely = 0.9
+    talk.record.ask(Heard(("count", "to", "nine"), 240))
+    assert (talk.runner.asked, talk.runner.texts) == (1, ["count to nine"])
+    talk.runner.likely = 0.05
+    before = talk.sequence
+    talk.record.ask(Heard(("count", "to", "six"), 240))
+    assert (talk.runner.asked, talk.runner.texts) == (3, ["count to ten count to six", "ten"])
+    assert talk.sequence == before
 
 
 def test_a_long_tale_stays_by_its_beginning_only() -> None:

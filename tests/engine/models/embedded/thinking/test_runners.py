@@ -8,7 +8,7 @@ import pytest
 
 from duologue.engine.models.embedded.hearing.opening import Listeners
 from duologue.engine.models.embedded.hearing.transcript import Spoken
-from duologue.engine.models.embedded.thinking.format import Answer, Heard, texts
+from duologue.engine.models.embedded.thinking.format import Answer, Heard
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from tests.engine.models.embedded.caller import speech
@@ -36,14 +36,12 @@ def answers(model: Model) -> list[Answer]:
         words = tuple(text.split())
         for heard in (Heard(words, 80), Heard(words, 0, over=True), Heard(words, 640)):
             mark = sessions.mark("s")
-            sessions.append("s", (form.unit(heard),))
-            found.append(model.answer("s", texts([(heard, None)])))
+            found.append(model.answer("s", heard))
             sessions.rollback("s", mark)
         sessions.record("s", (form.unit(heard),), found[-1].tokens, len(found[-1].tokens))
     # Rows behind tokens, and rows behind rows.
     for heard in (spoken("count to fifty"), spoken("what is the square root of nine")):
-        sessions.append("s", form.pieces(heard))
-        found.append(model.answer("s", texts([(heard, None)])))
+        found.append(model.answer("s", heard))
     model.close()
     return found
 
