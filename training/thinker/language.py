@@ -26,7 +26,7 @@ FREQUENT = 10_000
 """Words of the general model that are kept."""
 SENTENCES = 400_000
 SEED = 21
-OFTEN = {"arithmetic": 30, "count": 6, "further": 4, "convert": 3, "percent": 2}
+OFTEN = {"arithmetic": 30, "count": 6, "convert": 3, "percent": 2}
 """How many times as often these are drawn: a number's n-grams are many, and rare each."""
 SHARE = 0.5
 """Of the fitted model, where the history tells nothing."""
