@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from duologue.engine.models.embedded.flite import rms_voice
 from duologue.engine.models.embedded.hearing.features import FRAME, FRAME_WIDTH
 from duologue.engine.models.embedded.hearing.opening import Listeners
 from duologue.engine.models.embedded.hearing.pieces import Pieces
@@ -152,3 +153,9 @@ def test_an_encoder_is_trained_stopped_taken_up_again_exported_and_heard_with(
     # It hears what it was told a hundred times, or nearly.
     words = heard(listener, speaker("slt").say(SAID[0].split()).pcm)
     assert set(words) & set(SAID[0].split()), words
+
+
+def test_the_run_times_voice_in_the_same_process_silences_no_speaker() -> None:
+    speaker("rms")
+    rms_voice.__wrapped__()
+    assert speaker("rms").say(("hello",)).pcm.any()

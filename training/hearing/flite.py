@@ -37,6 +37,7 @@ class _Wave(Structure):
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "flite_init": (c_int, ()),
     "feat_set_float": (None, (c_void_p, c_char_p, c_float)),
+    "feat_remove": (c_int, (c_void_p, c_char_p)),
     "new_utterance": (POINTER(_Utterance), ()),
     "delete_utterance": (None, (POINTER(_Utterance),)),
     "flite_do_synth": (POINTER(_Utterance), (POINTER(_Utterance), POINTER(_Voice), c_void_p)),
@@ -87,6 +88,8 @@ class Speaker:
         As they are made ``kal16`` has a ``stretch`` of 1.1, the others have one of 1.
         """
         flite, features = self._flite, self._voice.contents.features
+        # The run time's voice, in the same process, has flite stop before it makes samples; it can do without.
+        flite.feat_remove(features, b"streaming_info")
         flite.feat_set_float(features, b"duration_stretch", stretch)
         if self._shifted:
             flite.feat_set_float(features, b"f0_shift", pitch)
