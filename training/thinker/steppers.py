@@ -6,6 +6,7 @@ Muon (Jordan et al. 2024) turns a matrix's step into one of equal size in all di
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -13,12 +14,17 @@ from torch import nn
 
 LEARNING_RATE = 3e-3
 _WEIGHT_DECAY = 0.1
+_SLOW = 0.1
+"""Share of a step that known words take: alike in ordinary English, they are not to part for a few sentences."""
 
 
 class Steppers:
     """Steps the parameters of ``model``, whose embeddings' names hold ``embed``."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, known: Sequence[int] = ()) -> None:
+        """``known``: ids of embeddings that mean something from the first, and step slowly."""
+        [self._embeddings] = (parameter for name, parameter in model.named_parameters() if "embed" in name)
+        self._known = torch.tensor(known, dtype=torch.long)
         named = list(model.named_parameters())
         inner = [parameter for name, parameter in named if parameter.dim() == 2 and "embed" not in name]
         others = [parameter for name, parameter in named if parameter.dim() != 2 or "embed" in name]
@@ -29,11 +35,14 @@ class Steppers:
 
     def step(self, share: float) -> None:
         """Step with that share of the learning rate, and forget the gradients."""
+        before = self._embeddings.detach()[self._known]
         for each in self._all.values():
             for group in each.param_groups:
                 group["lr"] = LEARNING_RATE * share
             each.step()
             each.zero_grad()
+        with torch.no_grad():
+            self._embeddings[self._known] = before.lerp(self._embeddings[self._known], _SLOW)
 
     def state_dict(self) -> dict[str, Any]:
         """What ``load_state_dict`` takes."""

@@ -17,8 +17,8 @@ from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from training import command
-from training.thinker import vocabulary
-from training.thinker.model import Thinker
+from training.thinker import vectors, vocabulary
+from training.thinker.model import WIDTH, Thinker
 from training.thinker.pool import LONG, NAMES, SHORT
 from training.thinker.rows import ANSWER, NOTHING
 from training.thinker.steppers import Steppers
@@ -84,7 +84,10 @@ def train(folder: Path, minutes: float) -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     thinker = Thinker(len(Vocabulary.read(folder / vocabulary.FILE)))
-    stepper = Steppers(thinker)
+    first, known = vectors.embeddings(folder, WIDTH)
+    with torch.no_grad():
+        thinker.model.embed_tokens.weight[known] = first
+    stepper = Steppers(thinker, known)
     file = folder / "thinker.pt"
     step, spent = checkpoint.resume(file, "thinker", thinker, stepper)
     print(f"{sum(parameter.numel() for parameter in thinker.parameters()) / 1e6:.2f} M parameters", flush=True)

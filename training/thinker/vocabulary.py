@@ -5,6 +5,7 @@ Pieces are found as WordPiece does (arXiv 1609.08144), by the ``tokenizers`` lib
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from string import ascii_letters, ascii_lowercase, digits
@@ -22,22 +23,27 @@ from duologue.engine.models.embedded.thinking.vocabulary import WORD
 from training.thinker.phrasings import Phrasings
 
 FILE = "tokenizer.json"
-_PIECES = 2000
+_PIECES = 1000
 """Pieces, letters counted."""
+_WORDS = 2900
+"""The most frequent words are tokens of their own: a word in pieces means nothing."""
 _INNER = "##"
 _UNKNOWN = "<unk>"
 _SIGNS = ".,?!:;'-"
 
 
 def write(file: Path, texts: Iterable[str], phrasings: Phrasings) -> None:
-    """Write ``tokenizer.json`` with the pieces that ``texts`` are best made of, and the tokens of calls and slots."""
+    """Write ``tokenizer.json``: the words most frequent in ``texts``, the pieces that they are best made of, and the
+    tokens of calls and slots."""
     trained = Tokenizer(WordPiece(unk_token=_UNKNOWN))
     trained.pre_tokenizer = _words()
-    trained.train_from_iterator(texts, WordPieceTrainer(vocab_size=_PIECES, show_progress=False))
+    read = list(texts)
+    trained.train_from_iterator(read, WordPieceTrainer(vocab_size=_PIECES, show_progress=False))
     pieces = sorted(trained.get_vocab(), key=trained.get_vocab().__getitem__)
+    words = [word for word, _ in Counter(word for text in read for word in WORD.findall(text)).most_common(_WORDS)]
     letters = [*ascii_letters, *digits, *_SIGNS, *(_INNER + letter for letter in (*ascii_lowercase, "'", "-"))]
     special = special_tokens(phrasings)
-    ids = {token: id for id, token in enumerate(dict.fromkeys((*special, *letters, *pieces)))}
+    ids = {token: id for id, token in enumerate(dict.fromkeys((*special, *letters, *pieces, *words)))}
     made = Tokenizer(WordPiece(ids, unk_token=_UNKNOWN, max_input_chars_per_word=100))
     made.pre_tokenizer = _words()
     made.decoder = decoders.WordPiece(prefix=_INNER)
