@@ -70,12 +70,13 @@ def test_a_voice_is_trained_stopped_taken_up_again_and_exported(
             codec.train(tmp_path, minutes)
         for minutes in (0.02, 0.04):
             talker.train(tmp_path, minutes)
-        letters.train(tmp_path, 0.01)
+        for minutes in (0.02, 0.04):
+            letters.train(tmp_path, minutes)
     finally:
         torch.set_num_threads(threads)
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("end:")]
-    assert len(told) == 5
-    for file in ("codec.pt", "talker.pt"):
+    assert len(told) == 6
+    for file in ("codec.pt", "talker.pt", "letters.pt"):
         saved = torch.load(tmp_path / file, weights_only=True)
         assert saved["step"] > 1
         assert saved["cpu_s"] >= 60 * 0.02

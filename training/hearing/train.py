@@ -6,7 +6,6 @@ Each frame's class is learnt by itself (cross-entropy): when every word ends is 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,12 +19,12 @@ from duologue.engine.models.embedded.hearing.shape import BLANK
 from duologue.engine.models.embedded.thinking.model import FOLDER
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from training import command
+from training.course import Course, Recent
 from training.hearing import corpus
 from training.hearing.corpus import Sentence
 from training.hearing.model import Encoder
 from training.hearing.rows import PHONES, Row, row
 from training.thinker.steppers import Steppers
-from training.voice import checkpoint
 
 CPU_MINUTES = 19.0
 _BATCH = 12
@@ -40,11 +39,10 @@ _NEW_EVERY = 25
 
 
 class Speech:
-    """The sentences of all shards there are, without end, in an order drawn at random."""
+    """The sentences of all shards there are, without end."""
 
-    def __init__(self, folder: Path, random: np.random.Generator) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._random = random
         self._read: set[Path] = set()
         self._sentences: list[Sentence] = []
         self.look()
@@ -59,11 +57,11 @@ class Speech:
             raise FileNotFoundError(f"{self._folder} has no speech: run python -m training.hearing.corpus "
                                     f"{self._folder}")
 
-    def rows(self, pieces: Pieces) -> Iterator[Row]:
-        """Rows without end."""
+    def rows(self, pieces: Pieces, random: np.random.Generator) -> Iterator[Row]:
+        """Rows without end, of sentences drawn at random."""
         while True:
-            drawn = [self._sentences[place] for place in self._random.integers(len(self._sentences), size=10)]
-            yield row(drawn, pieces, self._random)
+            drawn = [self._sentences[place] for place in random.integers(len(self._sentences), size=10)]
+            yield row(drawn, pieces, random)
 
 
 def losses(encoder: Encoder, rows: list[Row]) -> tuple[Tensor, Tensor]:
@@ -81,38 +79,24 @@ def train(folder: Path, minutes: float) -> None:
     """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    pieces = Pieces.of(Vocabulary.read(FOLDER / "tokenizer.json"))
+    speech, pieces = Speech(folder), Pieces.of(Vocabulary.read(FOLDER / "tokenizer.json"))
     encoder = Encoder(len(pieces), len(PHONES))
-    stepper = Steppers(encoder)
-    file = folder / "hearing.pt"
-    step, spent = checkpoint.resume(file, "hearing", encoder, stepper)
     print(f"{sum(parameter.numel() for parameter in encoder.parameters()) / 1e6:.2f} M parameters", flush=True)
-    speech = Speech(folder, np.random.default_rng(step))
-    rows = speech.rows(pieces)
-    began, saved_at, limit = time.process_time() - spent, time.monotonic(), minutes * 60
-    recent = list[tuple[float, float]]()
-    while (spent := time.process_time() - began) < limit:
-        if step % _NEW_EVERY == 0:
+    stepper = Steppers(encoder)
+    course = Course(folder / "hearing.pt", "hearing", encoder, stepper, minutes, warm_up=_WARM_UP, save_s=_CHECKPOINT_S)
+    rows = speech.rows(pieces, np.random.default_rng(course.step))
+    recent = Recent("pieces", "phones")
+    while course.goes_on():
+        if course.step % _NEW_EVERY == 0:
             speech.look()
         with torch.autocast("cpu", torch.bfloat16):
             heard, told = losses(encoder, [next(rows) for _ in range(_BATCH)])
         (heard + _PHONES_COUNT * told).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)
-        stepper.step(min(1, (step + 1) / _WARM_UP) * max(0.02, 1 - spent / limit))
-        step += 1
-        recent.append((heard.item(), told.item()))
-        if time.monotonic() - saved_at > _CHECKPOINT_S:
-            saved_at = time.monotonic()
-            checkpoint.save(file, "hearing", encoder, stepper, step, spent)
-            print(f"{spent / 60:.1f} CPU min, step {step}: {_means(recent)}", flush=True)
-            recent.clear()
-    checkpoint.save(file, "hearing", encoder, stepper, step, spent)
-    print(f"end: {spent / 60:.1f} CPU min, step {step}: {_means(recent)}", flush=True)
-
-
-def _means(recent: list[tuple[float, float]]) -> str:
-    heard, told = np.mean(recent, axis=0) if recent else (np.nan, np.nan)
-    return f"pieces {heard:.3f}, phones {told:.3f}"
+        stepper.step(course.share)
+        recent.add(heard.item(), told.item())
+        course.stepped(recent.means)
+    course.end(recent.means())
 
 
 def main() -> None:

@@ -5,8 +5,7 @@ It goes on where it stopped, also with another end: how fast it learns depends o
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -17,12 +16,12 @@ from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from training import command
+from training.course import Course, Recent
 from training.thinker import vectors, vocabulary
 from training.thinker.model import WIDTH, Thinker
 from training.thinker.pool import LONG, NAMES, SHORT
 from training.thinker.rows import ANSWER, NOTHING
 from training.thinker.steppers import Steppers
-from training.voice import checkpoint
 
 CPU_MINUTES = 100.0
 _TOKENS = 3072
@@ -88,37 +87,20 @@ def train(folder: Path, minutes: float) -> None:
     with torch.no_grad():
         thinker.model.embed_tokens.weight[known] = first
     stepper = Steppers(thinker, known)
-    file = folder / "thinker.pt"
-    step, spent = checkpoint.resume(file, "thinker", thinker, stepper)
+    course = Course(folder / "thinker.pt", "thinker", thinker, stepper, minutes, warm_up=_WARM_UP, save_s=_CHECKPOINT_S)
     print(f"{sum(parameter.numel() for parameter in thinker.parameters()) / 1e6:.2f} M parameters", flush=True)
-    chosen = np.random.default_rng(step)
-    since = time.process_time()
-    began, saved_at, limit, tokens = since - spent, time.monotonic(), minutes * 60, 0
-    recent = list[tuple[float, float]]()
+    chosen, recent = np.random.default_rng(course.step), Recent("answers", "words")
     for rows in (rows for shard in shards(folder) for rows in batches(shard, chosen)):
-        if (spent := time.process_time() - began) >= limit:
+        if not course.goes_on():
             break
         with torch.autocast("cpu", torch.bfloat16):
             answers, words = losses(thinker, rows)
         (answers + _WORD_WEIGHT * words).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(thinker.parameters(), 1.0)
-        stepper.step(min(1, (step + 1) / _WARM_UP) * max(0.02, 1 - spent / limit))
-        step += 1
-        tokens += rows["tokens"].size
-        recent.append((answers.item(), words.item()))
-        if time.monotonic() - saved_at > _CHECKPOINT_S:
-            saved_at = time.monotonic()
-            checkpoint.save(file, "thinker", thinker, stepper, step, spent)
-            rate = tokens / (time.process_time() - since)
-            print(f"{spent / 60:.1f} CPU min, step {step}, {rate:.0f} tokens/s: {_means(recent)}", flush=True)
-            recent.clear()
-    checkpoint.save(file, "thinker", thinker, stepper, step, spent)
-    print(f"end: {spent / 60:.1f} CPU min, step {step}: {_means(recent)}", flush=True)
-
-
-def _means(recent: Sequence[tuple[float, float]]) -> str:
-    answers, words = np.mean(recent, axis=0) if recent else (np.nan, np.nan)
-    return f"answers {answers:.3f}, words {words:.3f}"
+        stepper.step(course.share)
+        recent.add(answers.item(), words.item())
+        course.stepped(recent.means)
+    course.end(recent.means())
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ def main() -> None:
     folder: Path = parser.parse_args().folder
     steps = [["lexicon", str(folder)], ["corpus", str(folder)], ["codec", str(folder)], ["letters", str(folder)],
              ["talker", str(folder)], ["export", str(folder)], ["compare"], ["evaluate"], ["align"]]
-    made = {"lexicon": "lexicon.xz", "corpus": "corpus.npz", "letters": "letters.pt"}
+    made = {"lexicon": "lexicon.xz", "corpus": "corpus.npz"}
     for name, *arguments in steps:
         if name in made and (folder / made[name]).exists():
             continue

@@ -7,7 +7,6 @@ is for training only, and looks ahead; the decoder is what ships.
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,8 @@ from torch.nn.functional import gelu, pad
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from duologue.engine.models.embedded.voice_format import BANDS, CEPSTRA, FRAME_VECTORS
 from training import command
-from training.voice import checkpoint, corpus
+from training.course import Course
+from training.voice import corpus
 
 WIDTH = 256
 ENCODER_BLOCKS, DECODER_BLOCKS = 3, 4
@@ -147,16 +147,14 @@ def train(folder: Path, minutes: float) -> None:
     codec = Codec()
     codec.mean.copy_(data[:200_000].mean(0))
     optimizer = torch.optim.AdamW(codec.parameters(), _LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
-    file = folder / "codec.pt"
-    step, spent = checkpoint.resume(file, "codec", codec, optimizer)
-    chosen = np.random.default_rng(step)
-    began, saved_at, limit = time.process_time() - spent, time.monotonic(), minutes * 60
-    while (spent := time.process_time() - began) < limit:
+    course = Course(folder / "codec.pt", "codec", codec, optimizer, minutes, warm_up=50, save_s=_CHECKPOINT_S)
+    chosen = np.random.default_rng(course.step)
+    while course.goes_on():
         for group in optimizer.param_groups:
-            group["lr"] = _LEARNING_RATE * min(1, (step + 1) / 50) * max(0.02, 1 - spent / limit)
+            group["lr"] = _LEARNING_RATE * course.share
         firsts = chosen.integers(0, len(data) // FRAME_VECTORS - _WINDOW, _BATCH) * FRAME_VECTORS
         wanted = torch.stack([data[first:first + _WINDOW * FRAME_VECTORS] for first in firsts])
-        with torch.set_grad_enabled(spent < ENCODER_SHARE * limit):
+        with torch.set_grad_enabled(course.gone < ENCODER_SHARE):
             digits = codec.digits(wanted)
         with torch.autocast("cpu", torch.bfloat16):
             decoded = codec.decode(digits)
@@ -165,14 +163,8 @@ def train(folder: Path, minutes: float) -> None:
         error.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(codec.parameters(), 1.0)
         optimizer.step()
-        step += 1
-        if time.monotonic() - saved_at > _CHECKPOINT_S:
-            saved_at = time.monotonic()
-            checkpoint.save(file, "codec", codec, optimizer, step, spent)
-            print(f"{spent / 60:.1f} CPU min, step {step}, loss {error.item():.3f}: {validate(codec, validation)}",
-                  flush=True)
-    checkpoint.save(file, "codec", codec, optimizer, step, spent)
-    print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(codec, validation)}", flush=True)
+        course.stepped(lambda: validate(codec, validation))
+    course.end(validate(codec, validation))
 
 
 def main() -> None:

@@ -6,8 +6,6 @@ aligned. Its words are those of ``OUT/lexicon.xz``; those that ``texts`` holds o
 
 from __future__ import annotations
 
-import argparse
-import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +16,8 @@ from torch.nn.functional import ctc_loss
 
 from duologue.engine.models.embedded.voice.letters import BLANK, LETTERS, SLOTS, collapsed
 from duologue.engine.models.embedded.voice.symbols import PHONES
+from training import command
+from training.course import Course
 from training.voice import lexicon, texts
 from training.voice.codec import Block
 from training.voice.edits import distance
@@ -26,6 +26,7 @@ CPU_MINUTES = 9.0
 WIDTH, BLOCKS, KERNEL = 128, 4, 5
 _BATCH = 256
 _LEARNING_RATE = 3e-3
+_CHECKPOINT_S = 60.0
 
 _Pair = tuple[str, tuple[str, ...]]
 
@@ -93,7 +94,7 @@ def _plain(phones: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def train(folder: Path, minutes: float) -> None:
-    """Train for ``minutes`` of CPU time."""
+    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     held_out = set(texts.words()[1])
@@ -101,12 +102,13 @@ def train(folder: Path, minutes: float) -> None:
              if word.islower() and len(word) > 1 and 0 < len(phones) <= SLOTS * len(word)]
     validation = [pair for pair in pairs if pair[0] in held_out]
     pairs = [pair for pair in pairs if pair[0] not in held_out]
-    reader, chosen = Reader(), np.random.default_rng(0)
+    reader = Reader()
     optimizer = torch.optim.AdamW(reader.parameters(), _LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.01)
-    began, step, limit = time.process_time(), 0, minutes * 60
-    while (spent := time.process_time() - began) < limit:
+    course = Course(folder / "letters.pt", "letters", reader, optimizer, minutes, warm_up=50, save_s=_CHECKPOINT_S)
+    chosen = np.random.default_rng(course.step)
+    while course.goes_on():
         for group in optimizer.param_groups:
-            group["lr"] = _LEARNING_RATE * min(1, (step + 1) / 50) * max(0.01, 1 - spent / limit)
+            group["lr"] = _LEARNING_RATE * course.share
         batch = [pairs[i] for i in chosen.integers(0, len(pairs), _BATCH)]
         where, present = slots([word for word, _ in batch])
         logits = reader(where, present).log_softmax(-1).transpose(0, 1)
@@ -116,21 +118,13 @@ def train(folder: Path, minutes: float) -> None:
         error.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(reader.parameters(), 1.0)
         optimizer.step()
-        step += 1
-        if step % 250 == 0:
-            print(f"{spent / 60:.1f} CPU min, step {step}, loss {error.item():.3f}: "
-                  f"{validate(reader, validation[:1000])}", flush=True)
-    torch.save({"letters": reader.state_dict()}, folder / "letters.pt")
-    print(f"end: {step} steps, {len(validation)} words held out: {validate(reader, validation)}", flush=True)
+        course.stepped(lambda: validate(reader, validation[:1000]))
+    course.end(f"{len(validation)} words held out: {validate(reader, validation)}")
 
 
 def main() -> None:
     """Train as the command line says."""
-    parser = argparse.ArgumentParser(prog="python -m training.voice.letters", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--minutes", type=float, default=CPU_MINUTES, help="CPU time")
-    arguments = parser.parse_args()
-    train(arguments.folder, arguments.minutes)
+    command.run("training.voice.letters", __doc__, train, CPU_MINUTES)
 
 
 if __name__ == "__main__":

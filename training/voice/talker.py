@@ -6,7 +6,6 @@ stumble over its own mistakes when it speaks.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -17,7 +16,8 @@ from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from training import command
-from training.voice import checkpoint, corpus, sequence
+from training.course import Course
+from training.voice import corpus, sequence
 from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
 from training.voice.sequence import NOTHING
@@ -99,30 +99,22 @@ def train(folder: Path, minutes: float) -> None:
     talker = Talker()
     optimizer = torch.optim.AdamW(talker.parameters(), _LEARNING_RATE, betas=(0.9, 0.98), weight_decay=0.05,
                                   fused=True)
-    file = folder / "talker.pt"
-    step, spent = checkpoint.resume(file, "talker", talker, optimizer)
+    course = Course(folder / "talker.pt", "talker", talker, optimizer, minutes, warm_up=60, save_s=_CHECKPOINT_S)
     print(f"{sum(map(len, items)) / len(items):.0f} rows an utterance, "
           f"{sum(p.numel() for p in talker.parameters()) / 1e6:.2f} M parameters", flush=True)
-    began, saved_at, limit = time.process_time() - spent, time.monotonic(), minutes * 60
-    for batch in batches(items, np.random.default_rng(step)):
-        if (spent := time.process_time() - began) >= limit:
+    for batch in batches(items, np.random.default_rng(course.step)):
+        if not course.goes_on():
             break
         for group in optimizer.param_groups:
-            group["lr"] = _LEARNING_RATE * min(1, (step + 1) / 60) * max(0.02, 1 - spent / limit)
+            group["lr"] = _LEARNING_RATE * course.share
         with torch.autocast("cpu", torch.bfloat16):
             codes, moves = losses(talker, batch, disturbed=True)
         optimizer.zero_grad()
         (codes + _ADVANCE_WEIGHT * moves).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(talker.parameters(), 1.0)
         optimizer.step()
-        step += 1
-        if time.monotonic() - saved_at > _CHECKPOINT_S:
-            saved_at = time.monotonic()
-            checkpoint.save(file, "talker", talker, optimizer, step, spent)
-            print(f"{spent / 60:.1f} CPU min, step {step}, codes {codes.item():.2f}, moves {moves.item():.4f}: "
-                  f"{validate(talker, validation)}", flush=True)
-    checkpoint.save(file, "talker", talker, optimizer, step, spent)
-    print(f"end: {spent / 60:.1f} CPU min, step {step}: {validate(talker, validation)}", flush=True)
+        course.stepped(lambda: validate(talker, validation))
+    course.end(validate(talker, validation))
 
 
 @torch.inference_mode()
