@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import islice
 
-from training.voice import texts
+from training.voice import corpus, texts
 
 
 def test_a_word_held_out_is_in_no_training_sentence_that_draws_words() -> None:
@@ -20,7 +20,7 @@ def test_one_seed_gives_one_corpus() -> None:
 
 
 def test_what_is_measured_with_was_never_learnt_from() -> None:
-    learnt = set(islice(texts.sentences(11), 9000))
+    learnt = set(islice(texts.sentences(corpus.SEED), corpus.UTTERANCES))
     measured = texts.measured()
     assert len(set(measured["unseen sentences"])) == 200
     assert not learnt & set(measured["unseen sentences"])

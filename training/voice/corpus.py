@@ -23,8 +23,8 @@ from duologue.engine.models.embedded.voice import symbols
 from duologue.engine.models.embedded.voice_format import FRAME_VECTORS, VECTOR_WIDTH
 from training.voice import texts
 
-UTTERANCES = 9000
-"""About 8 hours."""
+UTTERANCES = 23_000
+"""About 19 hours."""
 SEED = 11
 _LEAD_S = 0.04
 """Silence left before the first sound."""

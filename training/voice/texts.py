@@ -1,4 +1,5 @@
-"""Sentences for the corpus: what an assistant says, and random words, so that no sound stays rare.
+"""Sentences for the corpus: what an assistant says, what people say to one, and random words, so that no sound stays
+rare.
 
 One seed gives the same sentences everywhere. ``held_out`` sentences are drawn from words that ``sentences`` never uses.
 """
@@ -14,8 +15,17 @@ from typing import Any
 
 import yaml
 
+from training.thinker import phrasings
+from training.thinker.phrasebook import Phrasebook
+from training.thinker.words import Words
+
 HELD_OUT_WORDS = 6000
 """Dictionary words that no training sentence has."""
+_TALKED = 0.3
+"""Share of the sentences that are plain English: without them the voice knew words by themselves, not in company."""
+_ELSEWHERE = 0.3
+"""Share of these that are about anything."""
+_ASKING = re.compile("(what|who|whose|which|where|when|why|how|is|are|was|were|do|does|did|can|could|will|would)$")
 _LONG = 10
 """Letters from which a word counts as long: a fifth of the random ones are."""
 
@@ -52,7 +62,7 @@ def sentences(seed: int) -> Iterator[str]:
     """Sentences without end, for training."""
     chosen = random.Random(seed)
     while True:
-        yield _sentence(chosen, words()[0])
+        yield _talked(chosen) if chosen.random() < _TALKED else _sentence(chosen, words()[0])
 
 
 def held_out(count: int) -> list[str]:
@@ -78,6 +88,23 @@ def _sentence(chosen: random.Random, rare: tuple[str, ...]) -> str:
     if kind < 0.55:
         return _framed(chosen, rare)
     return _random_words(chosen, rare)
+
+
+@cache
+def _phrasebook() -> tuple[Phrasebook, frozenset[str]]:
+    return Phrasebook(phrasings.load(), Words(), "train"), frozenset(words()[1])
+
+
+def _talked(chosen: random.Random) -> str:
+    book, unknown = _phrasebook()
+    while True:
+        if chosen.random() < _ELSEWHERE:
+            said = book.draw(chosen.choice(book.phrasings.out_of_domain["train"]), chosen)
+        else:
+            said = book.sentence(chosen.choice((*book.calls, *book.replies)), chosen).words
+        if said and not unknown & set(said):
+            text = " ".join(word.capitalize() if re.match(r"i('|$)", word) else word for word in said)
+            return text[0].upper() + text[1:] + ("?" if _ASKING.match(said[0]) else ".")
 
 
 def _framed(chosen: random.Random, rare: tuple[str, ...]) -> str:
