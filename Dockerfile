@@ -13,10 +13,7 @@ COPY duologue/ duologue/
 RUN uv pip install --no-cache -p /opt/duologue --no-deps .
 
 FROM python:3.12-slim-bookworm
-RUN apt-get update \
-    && apt-get install -y --no-install-recommends libflite1 \
-    && rm -rf /var/lib/apt/lists/* \
-    && useradd --system --uid 10001 --home-dir /tmp --shell /usr/sbin/nologin duologue
+RUN useradd --system --uid 10001 --home-dir /tmp --shell /usr/sbin/nologin duologue
 COPY --from=build /opt/duologue /opt/duologue
 USER 10001
 WORKDIR /tmp

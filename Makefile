@@ -11,7 +11,6 @@ UV := $(shell command -v uv || echo .uv/bin/uv)
 .PHONY: run test check lint types web unit bench lock docs clean
 
 run: .venv/.base
-	@sh scripts/system-packages.sh run
 	@exec $(BIN)/duologue serve $(CONFIG) --host $(HOST) --port $(PORT)
 
 test: .venv/.dev

@@ -135,7 +135,7 @@ async def run(configs: list[Path], most: int, turns: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    shipped = [SHIPPED / DEFAULT_CONFIG, SHIPPED / "stage_configs" / "embedded-trained.yaml"]
+    shipped = [SHIPPED / DEFAULT_CONFIG, SHIPPED / "stage_configs" / "embedded-rules.yaml"]
     parser.add_argument("configs", type=Path, nargs="*", default=shipped)
     parser.add_argument("--calls", type=int, default=4, help="at once")
     parser.add_argument("--turns", type=int, default=6, help="of each caller")

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the system packages that one of `make`'s targets needs and that are missing: system-packages.sh run|test|python
+# Installs the system packages that one of `make`'s targets needs and that are missing: system-packages.sh test|python
 set -eu
 
 missing=""
@@ -18,8 +18,6 @@ PATH="$PATH:/sbin:/usr/sbin"
 case "$1" in
     python)
         "${PYTHON:-python3}" -c 'import ensurepip, venv' 2>/dev/null || missing="$missing python3-venv" ;;
-    run)
-        library libflite.so.1 libflite1 ;;
     test)
         library libflite.so.1 libflite1
         program flite flite
@@ -29,7 +27,7 @@ case "$1" in
         program node nodejs npm
         program npm npm ;;
     *)
-        echo "usage: $0 run|test|python" >&2; exit 2 ;;
+        echo "usage: $0 test|python" >&2; exit 2 ;;
 esac
 [ -z "$missing" ] && exit 0
 

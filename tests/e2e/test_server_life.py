@@ -57,6 +57,15 @@ async def test_a_call_goes_on_when_each_stage_process_is_killed(tmp_path: Path) 
         assert await server.metric("duologue_calls_live") == 1
 
 
+async def test_a_call_on_the_default_pipeline_needs_neither_torch_nor_a_system_voice(tmp_path: Path) -> None:
+    async with running_server(tmp_path) as server, peer_call(server.url, Microphone()) as call:
+        await greeted(call)
+        assert call.recording().replies(), "there was no greeting"
+        assert len(server.with_library("libc.so")) >= 3
+        assert not server.with_library("libtorch")
+        assert not server.with_library("libflite")
+
+
 async def test_sigterm_lets_a_live_call_finish_and_takes_no_new_one(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         async with peer_call(server.url, Microphone()) as call:

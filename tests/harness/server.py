@@ -80,6 +80,11 @@ class ServerProcess:
             await asyncio.sleep(0.1)
         return True
 
+    def with_library(self, name: str) -> list[int]:
+        """Its processes, and those below it, that have loaded a library whose name holds ``name``."""
+        pids = (self.pid, *(child.pid for child in self.children()))
+        return [pid for pid in pids if name in Path(f"/proc/{pid}/maps").read_text()]
+
     def children(self) -> list[Child]:
         """All processes below the server's, by pid."""
         parents: dict[int, int] = {}

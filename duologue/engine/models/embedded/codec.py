@@ -80,7 +80,7 @@ def to_pcm(sound: NDArray[np.float32]) -> Pcm:
 class CodecOptions(Strict):
     """Options of the embedded codec."""
 
-    voice: Literal["rms", "trained"] = "rms"
+    voice: Literal["rms", "trained"] = "trained"
     """The talker's."""
     pitch: float = Field(default=1.0, ge=0.5, le=2.0)
     """Of the trained voice: 1 is its own, 0.8 lower by a fifth."""

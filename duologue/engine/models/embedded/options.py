@@ -13,7 +13,7 @@ from duologue.strict import Strict
 class Options(Strict):
     """Of the embedded thinker."""
 
-    wit: Literal["rules", "trained"] = "rules"
+    wit: Literal["rules", "trained"] = "trained"
     """Who understands and decides: the dialogue policy's grammar, or the trained thinker."""
     hearing: Literal["recogniser", "neural"] = "recogniser"
     """Who hears for the trained thinker: a recogniser, whose words it reads, or a trained encoder, which hands it rows

@@ -126,7 +126,7 @@ class Talker:
 class TalkerOptions(Strict):
     """Options of the embedded talker."""
 
-    voice: Literal["rms", "trained"] = "rms"
+    voice: Literal["rms", "trained"] = "trained"
     """flite's, which needs the system package libflite1, or our own; the codec's must be the same."""
 
 

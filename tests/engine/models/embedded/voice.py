@@ -22,7 +22,7 @@ def pipeline(chunking: ChunkingConfig | None = None, output_rate: int = 16_000) 
 
 
 def new_talker(*sessions: str) -> Talker:
-    stage = talker.create({}, pipeline())
+    stage = talker.create({"voice": "rms"}, pipeline())
     assert isinstance(stage, Talker)
     for session in sessions:
         stage.receive(opened(session))
@@ -30,7 +30,7 @@ def new_talker(*sessions: str) -> Talker:
 
 
 def new_codec(*sessions: str, chunking: ChunkingConfig | None = None) -> CodecStage[VocoderState]:
-    stage = codec.create({}, pipeline(chunking))
+    stage = codec.create({"voice": "rms"}, pipeline(chunking))
     for session in sessions:
         stage.receive(opened(session))
     return stage

@@ -171,9 +171,9 @@ def test_a_config_that_cannot_work_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="voice"):
         talker.create({"voice": "alto"}, pipeline())
     with pytest.raises(ConfigError, match="16000"):
-        talker.create({"voice": "trained"}, pipeline(output_rate=24_000))
+        talker.create({}, pipeline(output_rate=24_000))
     with pytest.raises(ConfigError, match="pitch"):
-        codec.create({"pitch": 1.2}, pipeline())
+        codec.create({"voice": "rms", "pitch": 1.2}, pipeline())
     with pytest.raises(ConfigError, match="pitch"):
         codec.create({"voice": "trained", "pitch": 9}, pipeline())
     with pytest.raises(ConfigError, match=r"training\.voice"):
@@ -185,6 +185,6 @@ def test_flite_is_loaded_for_its_own_voice_alone(monkeypatch: pytest.MonkeyPatch
         raise ConfigError("install the system package libflite1")
 
     monkeypatch.setattr(talker, "rms_voice", missing)
-    assert isinstance(talker.create({"voice": "trained"}, pipeline()), TrainedTalker)
+    assert isinstance(talker.create({}, pipeline()), TrainedTalker)
     with pytest.raises(ConfigError, match="libflite1"):
         talker.create({"voice": "rms"}, pipeline())
