@@ -23,7 +23,7 @@ import numpy as np
 
 from tests.harness.microphone import Microphone
 from tests.harness.recording import Recording, Track
-from tests.harness.server import free_port
+from tests.harness.server import free_ports
 from tests.harness.sound import RATE, Sound, from_pcm, resample, write_wav
 
 CodecName = Literal["PCMU/8000/1", "PCMA/8000/1", "G722/16000/1", "opus/48000/2"]
@@ -97,7 +97,7 @@ class Baresip:
         hum = np.random.default_rng(1).normal(0, _ROOM, sound.size)
         write_wav(folder / "microphone.wav", sound + hum.astype(np.float32), self.rate)
         # One port is SIP's, and the next one SIP's over TLS.
-        self.sip_port, control = free_port(), free_port()
+        self.sip_port, _, control = free_ports(3)
         (folder / "config").write_text(_CONFIG.format(modules=MODULES, sip=self.sip_port, control=control,
                                                       folder=folder, rate=self.rate))
         options = f";auth_user={account.user};auth_pass={account.password}" if account.password else ""

@@ -9,7 +9,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -147,9 +147,20 @@ class ServerProcess:
 
 def free_port() -> int:
     """A TCP port of 127.0.0.1 that nobody listens on at the moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_ports(1)[0]
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """So many TCP ports of 127.0.0.1, one behind the other, that nobody listens on at the moment."""
+    while True:
+        with ExitStack() as held:
+            first = held.enter_context(socket.socket())
+            first.bind(("127.0.0.1", 0))
+            ports = range(port := int(first.getsockname()[1]), port + count)
+            with suppress(OSError, OverflowError):
+                for each in ports[1:]:
+                    held.enter_context(socket.socket()).bind(("127.0.0.1", each))
+                return tuple(ports)
 
 
 @asynccontextmanager
