@@ -27,6 +27,12 @@ class Optimizer(Protocol):
         ...
 
 
+def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Let ``optimizer`` step with this learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate
+
+
 class Course:
     """Trains ``model``, whose weights ``file`` holds under ``name``, for ``minutes`` of CPU time with earlier runs'.
 
@@ -50,9 +56,14 @@ class Course:
         self._began, self._saved_at = time.process_time() - spent, time.monotonic()
 
     @property
+    def spent(self) -> float:
+        """CPU seconds, earlier runs' counted."""
+        return time.process_time() - self._began
+
+    @property
     def gone(self) -> float:
         """Share of the time that is gone."""
-        return (time.process_time() - self._began) / self._limit
+        return self.spent / self._limit
 
     @property
     def share(self) -> float:
@@ -61,7 +72,7 @@ class Course:
 
     def goes_on(self) -> bool:
         """Whether there is time for another step."""
-        return self.gone < 1
+        return self.spent < self._limit
 
     def stepped(self, report: Callable[[], str]) -> None:
         """Count a step; now and then save, and print what ``report`` says."""
@@ -77,13 +88,13 @@ class Course:
         print(f"end: {self._place()}: {report}", flush=True)
 
     def _place(self) -> str:
-        return f"{self.gone * self._limit / 60:.1f} CPU min, step {self.step}"
+        return f"{self.spent / 60:.1f} CPU min, step {self.step}"
 
     def _save(self) -> None:
         """Write the file; it is whole at any moment."""
         part = self._file.with_suffix(".part")
         torch.save({self._name: self._model.state_dict(), "optimizer": self._optimizer.state_dict(), "step": self.step,
-                    "cpu_s": self.gone * self._limit}, part)
+                    "cpu_s": self.spent}, part)
         part.replace(self._file)
 
 

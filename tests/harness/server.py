@@ -156,11 +156,11 @@ def free_ports(count: int) -> tuple[int, ...]:
         with ExitStack() as held:
             first = held.enter_context(socket.socket())
             first.bind(("127.0.0.1", 0))
-            ports = range(port := int(first.getsockname()[1]), port + count)
+            port = int(first.getsockname()[1])
             with suppress(OSError, OverflowError):
-                for each in ports[1:]:
+                for each in range(port + 1, port + count):
                     held.enter_context(socket.socket()).bind(("127.0.0.1", each))
-                return tuple(ports)
+                return tuple(range(port, port + count))
 
 
 @asynccontextmanager

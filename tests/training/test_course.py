@@ -80,6 +80,13 @@ def test_a_training_can_be_given_more_time(tmp_path: Path, clock: Clock) -> None
     assert len(longer.steps(clock)) == 6
 
 
+def test_a_training_of_no_time_takes_no_step(tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    none = Run(tmp_path, minutes=0)
+    assert none.steps(clock) == []
+    none.course.end("nothing")
+    assert capsys.readouterr().out.splitlines() == ["end: 0.0 CPU min, step 0: nothing"]
+
+
 def test_losses_are_forgotten_once_reported() -> None:
     recent = Recent("near", "far")
     recent.add(1.0, 10.0)

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from training.course import set_rate
+
 LEARNING_RATE = 3e-3
 _WEIGHT_DECAY = 0.1
 _SLOW = 0.1
@@ -37,8 +39,7 @@ class Steppers:
         """Step with that share of the learning rate, and forget the gradients."""
         before = self._embeddings.detach()[self._known]
         for each in self._all.values():
-            for group in each.param_groups:
-                group["lr"] = LEARNING_RATE * share
+            set_rate(each, LEARNING_RATE * share)
             each.step()
             each.zero_grad()
         with torch.no_grad():

@@ -18,7 +18,7 @@ from torch.nn.functional import gelu, pad
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from duologue.engine.models.embedded.voice_format import BANDS, CEPSTRA, FRAME_VECTORS
 from training import command
-from training.course import Course
+from training.course import Course, set_rate
 from training.voice import corpus
 
 WIDTH = 256
@@ -150,8 +150,7 @@ def train(folder: Path, minutes: float) -> None:
     course = Course(folder / "codec.pt", "codec", codec, optimizer, minutes, warm_up=50, save_s=_CHECKPOINT_S)
     chosen = np.random.default_rng(course.step)
     while course.goes_on():
-        for group in optimizer.param_groups:
-            group["lr"] = _LEARNING_RATE * course.share
+        set_rate(optimizer, _LEARNING_RATE * course.share)
         firsts = chosen.integers(0, len(data) // FRAME_VECTORS - _WINDOW, _BATCH) * FRAME_VECTORS
         wanted = torch.stack([data[first:first + _WINDOW * FRAME_VECTORS] for first in firsts])
         with torch.set_grad_enabled(course.gone < ENCODER_SHARE):

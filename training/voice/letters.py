@@ -17,7 +17,7 @@ from torch.nn.functional import ctc_loss
 from duologue.engine.models.embedded.voice.letters import BLANK, LETTERS, SLOTS, collapsed
 from duologue.engine.models.embedded.voice.symbols import PHONES
 from training import command
-from training.course import Course
+from training.course import Course, set_rate
 from training.voice import lexicon, texts
 from training.voice.codec import Block
 from training.voice.edits import distance
@@ -107,8 +107,7 @@ def train(folder: Path, minutes: float) -> None:
     course = Course(folder / "letters.pt", "letters", reader, optimizer, minutes, warm_up=50, save_s=_CHECKPOINT_S)
     chosen = np.random.default_rng(course.step)
     while course.goes_on():
-        for group in optimizer.param_groups:
-            group["lr"] = _LEARNING_RATE * course.share
+        set_rate(optimizer, _LEARNING_RATE * course.share)
         batch = [pairs[i] for i in chosen.integers(0, len(pairs), _BATCH)]
         where, present = slots([word for word, _ in batch])
         logits = reader(where, present).log_softmax(-1).transpose(0, 1)

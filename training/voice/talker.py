@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from training import command
-from training.course import Course
+from training.course import Course, set_rate
 from training.voice import corpus, sequence
 from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
@@ -105,8 +105,7 @@ def train(folder: Path, minutes: float) -> None:
     for batch in batches(items, np.random.default_rng(course.step)):
         if not course.goes_on():
             break
-        for group in optimizer.param_groups:
-            group["lr"] = _LEARNING_RATE * course.share
+        set_rate(optimizer, _LEARNING_RATE * course.share)
         with torch.autocast("cpu", torch.bfloat16):
             codes, moves = losses(talker, batch, disturbed=True)
         optimizer.zero_grad()
