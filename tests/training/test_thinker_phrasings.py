@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from fractions import Fraction
 from functools import cache
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -140,13 +141,28 @@ def test_what_the_thinker_says_is_short_and_plain() -> None:
         assert all(len(part.split()) <= SPOKEN_WORDS for part in text.replace("?", ".").split(".")), text
 
 
-def test_an_unknown_part_of_a_file_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.thinker.phrasings.yaml.safe_load", lambda text: {"cals": {}})
-    with pytest.raises(PhrasingsError, match="there is no part 'cals'"):
-        load()
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for part in ("skills", "talk", "rules", "out_of_domain"):
+        (tmp_path / part).mkdir()
+    return tmp_path
 
 
-def test_an_intent_of_two_files_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("training.thinker.phrasings.yaml.safe_load", lambda text: {"calls": {"time": ["what time"]}})
-    with pytest.raises(PhrasingsError, match="time is in another file too"):
-        load()
+def test_an_unknown_part_of_a_file_is_refused(folder: Path) -> None:
+    (folder / "sounds.yaml").write_text("noises: [ahem]\nnoise: [hum]\n")
+    with pytest.raises(PhrasingsError, match=r"sounds\.yaml: there is no part 'noise'"):
+        load(folder)
+
+
+def test_a_reply_named_as_a_skill_is_refused(folder: Path) -> None:
+    (folder / "skills" / "time.yaml").write_text("- what time\n")
+    (folder / "talk" / "time.yaml").write_text("says: [Late.]\nasked: [how late]\n")
+    with pytest.raises(PhrasingsError, match="a skill and a reply are both called time"):
+        load(folder)
+
+
+def test_a_rule_of_two_files_is_refused(folder: Path) -> None:
+    for name in ("sums", "units"):
+        (folder / "rules" / f"{name}.yaml").write_text("some: [one and a half]\n")
+    with pytest.raises(PhrasingsError, match=r"rules/units\.yaml: some is in another file too"):
+        load(folder)

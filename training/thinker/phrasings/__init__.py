@@ -1,16 +1,18 @@
-"""What callers say, in many wordings: the templates of these files, read and joined.
+"""What callers say, in many wordings: the templates of these folders, read and joined.
 
-A file has some of these parts: ``rules`` for its templates; ``calls``, the templates of each skill; ``replies``, what
-the thinker ``says`` itself where it is ``asked`` something; ``unfinished`` sentences and what they are asked back with;
-``corrections``, behind which a ``slot`` or a ``sentence`` follows as <X>; ``backchannels``, ``hesitations`` and
-``noises``; and ``out_of_domain``, with what it ``says`` to that.
+``skills`` has a file a skill, a list of templates; ``talk`` a file for each other intent, with what the thinker
+``says`` itself where it is ``asked`` that; ``rules`` what templates refer to; ``out_of_domain`` sentences that ask for
+nothing it knows. Beside them are what it ``says`` to those and the sentences it is examined by (``refusals``),
+``unfinished`` sentences and what they are asked back with, ``corrections``, behind which a ``slot`` or a ``sentence``
+follows as <X>, and ``sounds`` that are no sentence.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from typing import Any
 
 import yaml
@@ -65,36 +67,45 @@ def split(templates: Sequence[str]) -> tuple[list[str], list[str]]:
             [text for index, text in enumerate(templates) if index % HELD_OUT == HELD_OUT - 1])
 
 
-def load() -> Phrasings:
-    """Every file of this folder; raises PhrasingsError for a part that is unknown, or an intent that two files have."""
-    found = Phrasings()
-    for file in sorted(files(__package__).iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".yaml"):
-            _join(found, file.name, yaml.safe_load(file.read_text(encoding="utf-8")))
+def load(folder: Traversable | None = None) -> Phrasings:
+    """The phrasings of ``folder``, of this one without any.
+
+    Raises PhrasingsError for a part that is unknown, a rule that two files have, or a skill and a reply of one name.
+    """
+    folder = folder or files(__package__)
+    found = Phrasings(calls=dict(_read(folder / "skills")))
+    for intent, reply in _read(folder / "talk"):
+        found.replies[intent] = Reply(tuple(reply["says"]), tuple(reply["asked"]))
     both = set(found.calls) & set(found.replies)
     if both:
         raise PhrasingsError(f"a skill and a reply are both called {min(both)}: rename the reply")
+    for file, rules in _read(folder / "rules"):
+        twice = set(rules) & set(found.rules)
+        if twice:
+            raise PhrasingsError(f"rules/{file}.yaml: {min(twice)} is in another file too")
+        found.rules |= rules
+    for file, parts in _read(folder):
+        _join(found, file, parts)
+    found.out_of_domain["train"] = [text for _, texts in _read(folder / "out_of_domain") for text in texts]
     return found
+
+
+def _read(folder: Traversable) -> Iterator[tuple[str, Any]]:
+    """Each file of ``folder``: its name and what is in it."""
+    for file in sorted(folder.iterdir(), key=lambda file: file.name):
+        name, dot, kind = file.name.rpartition(".")
+        if dot and kind == "yaml":
+            yield name, yaml.safe_load(file.read_text(encoding="utf-8"))
 
 
 def _join(found: Phrasings, file: str, parts: Mapping[str, Any]) -> None:
     for part, value in parts.items():
         match part:
-            case "rules" | "calls" | "corrections" | "out_of_domain":
-                _add(getattr(found, part), file, value)
-            case "replies":
-                _add(found.replies, file, {name: Reply(tuple(reply["says"]), tuple(reply["asked"]))
-                                           for name, reply in value.items()})
+            case "corrections" | "out_of_domain":
+                getattr(found, part).update(value)
             case "unfinished":
                 found.unfinished.extend(Unfinished(tuple(entry["begun"]), entry["asks"]) for entry in value)
             case "backchannels" | "hesitations" | "noises":
                 getattr(found, part).extend(value)
             case _:
-                raise PhrasingsError(f"{file}: there is no part {part!r}")
-
-
-def _add(all_: dict[str, Any], file: str, more: Mapping[str, Any]) -> None:
-    for name, value in more.items():
-        if name in all_:
-            raise PhrasingsError(f"{file}: {name} is in another file too")
-        all_[name] = value
+                raise PhrasingsError(f"{file}.yaml: there is no part {part!r}")
