@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from duologue.engine.messages import Fence, Pcm
 from duologue.engine.models.codec_stage import Chunk
@@ -17,7 +18,7 @@ from duologue.engine.models.embedded.voice.network import Network
 from duologue.engine.models.embedded.voice.pronouncer import Pronouncer
 from duologue.engine.models.embedded.voice.sentences import Sentences, SpokenWord
 from duologue.engine.models.embedded.voice.symbols import EOS, ID
-from duologue.engine.models.embedded.voice.utterance import Said, Utterance
+from duologue.engine.models.embedded.voice.utterance import Said, Utterance, to_digits
 from duologue.engine.models.embedded.voice_format import FRAME_WIDTH
 from training.voice.corpus import Speaker
 
@@ -31,7 +32,8 @@ class Trained:
         folder = weights.FOLDER
         self.network = Network(weights.load(folder, "talker"))
         self._pronouncer = Pronouncer(folder)
-        self._decoder = TrainedDecoder(CodeDecoder(weights.load(folder, "codec")), VocoderDecoder())
+        self._codes = CodeDecoder(weights.load(folder, "codec"))
+        self._decoder = TrainedDecoder(self._codes, VocoderDecoder())
 
     def read(self, text: str) -> Iterator[tuple[SpokenWord, SpokenWord | None]]:
         """Each word of ``text`` with its sounds, and the word after it in its sentence."""
@@ -48,6 +50,12 @@ class Trained:
             yield word, utterance.say(word.symbols, after.symbols if after else (ID[EOS],))
             if after is None:
                 utterance = Utterance(self.network)
+
+    def vectors(self, text: str) -> NDArray[np.float32]:
+        """Acoustic vectors, (n, VECTOR_WIDTH), of ``text``."""
+        state = self._codes.open()
+        codes = np.concatenate([said.codes for _, said in self.words(text)])
+        return np.concatenate([self._codes.step(state, digits) for digits in to_digits(codes).astype(np.float32)])
 
     def sound(self, said: Sequence[Said]) -> Pcm:
         """The samples of words' frames, int16 at 16 kHz."""
