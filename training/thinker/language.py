@@ -24,14 +24,14 @@ from training.thinker.sampling import Callers
 
 FREQUENT = 10_000
 """Words of the general model that are kept."""
-SENTENCES = 400_000
+SENTENCES = 800_000
 SEED = 21
 OFTEN = {"arithmetic": 30, "count": 6, "convert": 3, "percent": 2}
 """How many times as often these are drawn: a number's n-grams are many, and rare each."""
 SHARE = 0.5
 """Of the fitted model, where the history tells nothing."""
 SHARPNESS = 1.0
-LEAST = 2.4e-7
+LEAST = 3e-7
 """Relative entropy, in nats a word, that an n-gram must be worth."""
 
 
