@@ -22,7 +22,7 @@ from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
 from training.voice.sequence import NOTHING
 
-CPU_MINUTES = 70.0
+CPU_MINUTES = 170.0
 _ROWS = 2000
 """Rows of a step's batch."""
 _LEARNING_RATE = 2e-3
