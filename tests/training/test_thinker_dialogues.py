@@ -29,7 +29,7 @@ from training.thinker.sampling import trees
 from training.thinker.words import Words
 
 SEEDS = st.integers(0, 10**6)
-MADE = 150
+MADE = 300
 """Dialogues looked at."""
 
 
