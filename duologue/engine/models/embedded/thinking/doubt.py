@@ -13,7 +13,7 @@ from duologue.engine.runners.rules import held
 ASK_BACK = "Sorry, I did not understand that. Could you say it again?"
 SURE = 0.55
 """Likelihood from which an answer is given: half of the wrong answers to new wordings are below it or ask themselves,
-and hardly one in a hundred of the right ones (``training/thinker/MODEL_CARD.md``)."""
+and one in fifty of the right ones (``training/thinker/MODEL_CARD.md``)."""
 _ASKS = Answer(speaks=True, text=ASK_BACK, whole=True)
 
 
