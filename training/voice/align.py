@@ -137,20 +137,26 @@ def measure(sentences: Sequence[str]) -> None:
         print(f"{name}: {count}", flush=True)
 
 
+def changed(sentences: Sequence[str], change: Callable[[list[str], int], list[str]]) -> Iterator[tuple[str, str]]:
+    """Each sentence that has a word of five letters or more inside it, and the same with one of these damaged."""
+    chosen = random.Random(0)
+    for text in sentences:
+        tokens = text.split()
+        places = [i for i, token in enumerate(tokens[:-1]) if len(token) > 4 and i]
+        if len(tokens) >= 4 and places:
+            yield text, " ".join(change(tokens, chosen.choice(places)))
+
+
 def damaged(sentences: Sequence[str]) -> Iterator[tuple[str, int, int]]:
-    """Each kind of damage, in how many sentences of how many it was found; the word has five letters or more."""
-    voice, chosen = Trained(), random.Random(0)
+    """Each kind of damage, in how many sentences it was found of how many whose words are those of the text."""
+    voice = Trained()
     for kind, change in DAMAGE.items():
         aligner, found, count = Aligner(), 0, 0
-        for text in sentences:
+        for text, said in changed(sentences, change):
             words = [cmu_phones(word) for word, _ in voice.read(text)]
-            tokens = text.split()
-            places = [i for i, token in enumerate(tokens[:-1]) if len(token) > 4 and i]
-            if len(tokens) < 4 or len(tokens) != len(words) or not places:
-                continue
-            sound = voice.say(" ".join(change(tokens, chosen.choice(places))))
-            found += bool(detours(aligner.path(sound, words), len(words)))
-            count += 1
+            if len(text.split()) == len(words):
+                found += bool(detours(aligner.path(voice.say(said), words), len(words)))
+                count += 1
         yield kind, found, count
 
 

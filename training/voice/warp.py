@@ -9,7 +9,6 @@ would notice is measured too, with sentences damaged as in ``training.voice.alig
 from __future__ import annotations
 
 import argparse
-import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from duologue.engine.models.embedded.flite import FliteError
 from duologue.engine.models.embedded.voice_format import CEPSTRA
 from duologue.engine.runners.numpy.blas import one_thread
 from training.voice import texts
-from training.voice.align import DAMAGE, DAMAGED, SENTENCES
+from training.voice.align import DAMAGE, DAMAGED, SENTENCES, changed
 from training.voice.corpus import Speaker
 from training.voice.voices import Trained
 
@@ -133,17 +132,12 @@ def measure(pair: Pair, sentences: Sequence[str]) -> None:
 
 
 def damaged(pair: Pair, sentences: Sequence[str]) -> None:
-    """Print of each kind of damage in how many sentences it was found; the word has five letters or more."""
-    chosen = random.Random(0)
+    """Print of each kind of damage in how many sentences it was found."""
     for kind, change in DAMAGE.items():
         found, count = 0, 0
-        for text in sentences:
-            tokens = text.split()
-            places = [i for i, token in enumerate(tokens[:-1]) if len(token) > 4 and i]
-            if len(tokens) < 4 or not places:
-                continue
+        for text, said in changed(sentences, change):
             try:
-                found += pair.runs(text, " ".join(change(tokens, chosen.choice(places)))).flawed
+                found += pair.runs(text, said).flawed
             except FliteError:
                 continue
             count += 1
