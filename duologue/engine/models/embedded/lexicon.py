@@ -28,6 +28,8 @@ _WEIGHTS = Path(__file__).parent / "weights"
 
 _SOUNDS = {"mm-hm": ("M HH M", "AH M HH AH M", "M HH AH M")}
 """Sounds CMUdict does not have."""
+_NAMES = {"duologue": ("D UW AH L AO G",)}
+"""Words of the agent's own that nobody's dictionary has: it must know their echo."""
 
 FREE_WORDS = tuple(FREE_PREFIX + phone.lower() for phone in PHONES)
 
@@ -63,7 +65,7 @@ class Sounds:
 
     def __init__(self, spoken: Mapping[str, Sequence[str]]) -> None:
         """``spoken`` has each word's pronunciations, of which the first counts."""
-        self._phones = {word: tuple(ways[0].split()) for word, ways in spoken.items()}
+        self._phones = {word: tuple(ways[0].split()) for word, ways in (_NAMES | dict(spoken)).items()}
 
     def phones(self, words: Sequence[str]) -> tuple[str, ...]:
         """The phones of ``words`` one after another; words that are not known have none."""
