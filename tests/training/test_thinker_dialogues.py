@@ -175,7 +175,7 @@ def test_what_came_right_is_what_was_said(confusions: Confusions, seed: int, lev
 def test_rows_hold_trees_whose_branches_see_only_their_past(dialogues: list[list[Moment]], form: Format) -> None:
     made = [rows.parts(dialogue, form, 192) for dialogue in dialogues]
     (row, *_) = rows.packed(made[:6], 448)
-    arrays = rows.arrays([row], 448)
+    arrays = rows.arrays([row], 448, {})
     sees = (arrays["sees"][0][:, None] >> arrays["parts"][0][None, :]) & 1
     for place in range(len(row.tokens)):
         seen = np.flatnonzero(sees[place][:place + 1])

@@ -32,7 +32,13 @@ _LEVELS, _LEVEL_SHARES = (0.0, 1.0, 3.0), (0.5, 0.35, 0.15)
 _SLOTTED = 2.0
 """Times as often as others skills are asked that need slots: words are harder to copy than a name is to choose."""
 _MISHEARD_NODS = 0.4
-"""Share of nods over a reply that are heard as words that mean nothing."""
+"""Share of nods over a reply that are heard as other words."""
+_ALIKE = 0.5
+"""Share of those that are heard as words that sound like them; the others as any."""
+_SHORT_NOD = 2
+"""Words up to which a misheard nod may begin as a sentence does."""
+_BEYOND, _ASKED = 0.15, 0.49
+"""Shares of sentences that are out of domain, and that ask a skill; the others are small talk."""
 _SALAD = 0.12
 """Share of out-of-domain sentences that are words put together at random."""
 _CORRECTED = {"count": "stop", "count_down": "start", "spell": "word", "set_name": "name", "remind": "task",
@@ -174,13 +180,21 @@ class Dialogues:
         floor.utterance(heard)
 
     def _nodded(self, random: Random) -> Sequence[str]:
-        """A sound that shows no more than that somebody listens, as it is or misheard as words that mean nothing."""
-        if random.random() < _MISHEARD_NODS:
+        """A sound that shows no more than that somebody listens, as it is or misheard.
+
+        What is heard then may begin a sentence, as "but she" does, heard of "I see"; only how often each is said tells
+        whether it was one.
+        """
+        sound = random.choice(random.choice((self._book.phrasings.backchannels, self._book.phrasings.noises))).split()
+        if random.random() > _MISHEARD_NODS:
+            return sound
+        if random.random() < _ALIKE:
+            words = [self._book.words.like(word, random) for word in sound]
+        else:
             words = self._book.words.some(random.randint(1, 3), random)
-            if not self._book.matcher.begins_plainly(words):
-                return words
-        sounds = random.choice((self._book.phrasings.backchannels, self._book.phrasings.noises))
-        return random.choice(sounds).split()
+        matcher = self._book.matcher
+        another = matcher.begins_plainly(words) if len(words) > _SHORT_NOD else matcher.intents(words)
+        return sound if another else words
 
     def _floor(self, story: Story) -> Floor:
         return Floor(story, self._book.matcher, self._sounds)
@@ -188,9 +202,9 @@ class Dialogues:
     def _anything(self, story: Story) -> Heard:
         random = story.random
         luck = random.random()
-        if luck < 0.11:
+        if luck < _BEYOND:
             return self._beyond(story)
-        if luck < 0.68:
+        if luck < _BEYOND + _ASKED:
             intent = random.choices(self._book.calls, self._weights)[0]
         else:
             intent = random.choice(self._book.replies)
