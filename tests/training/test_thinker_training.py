@@ -6,6 +6,7 @@ import io
 import json
 import re
 import tarfile
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -13,20 +14,23 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from transformers import AutoModelForCausalLM
 
 from duologue.engine.models.embedded.thinking.doubt import ASK_BACK
 from duologue.engine.models.embedded.thinking.format import Answer, Call, Format
 from duologue.engine.models.embedded.thinking.model import DecoderOptions, open_model
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from training.thinker import phrasings, pool, train, vectors, vocabulary
+from training.thinker import meanings, phrasings, pool, train, vectors, vocabulary
 from training.thinker.dialogues import Dialogues
 from training.thinker.errors import STATISTICS, Confusions
 from training.thinker.evaluate import Figures, Judge, answered, measure
 from training.thinker.export import export
 from training.thinker.model import LONGEST, Thinker
+from training.thinker.model import trained as weights
 from training.thinker.moments import LISTEN, Moment, do, path, say
 from training.thinker.phrasebook import Phrasebook
+from training.thinker.rows import ANSWER
 from training.thinker.words import Words
 
 MADE = 160
@@ -45,9 +49,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory, dialogues: list[list[Momen
     folder = tmp_path_factory.mktemp("thinker")
     file = folder / vocabulary.FILE
     vocabulary.write(file, pool.texts(dialogues, Words()), phrasings.load())
-    pool.write(folder / "shard-000.npz", iter(dialogues), Format(Vocabulary.read(file)))
+    pool.write(folder / "shard-000.npz", iter(dialogues), Format(Vocabulary.read(file)), of_words)
     vectors.pick(_package(folder / "package.tgz"), folder)
     return folder
+
+
+def of_words(sentences: Sequence[str]) -> NDArray[np.float32]:
+    """A teacher to whom sentences of the same words are alike."""
+    bags = [[np.random.default_rng(list(word.encode())).normal(size=meanings.WIDTH) for word in sentence.split()]
+            for sentence in sentences]
+    return np.array([np.mean(bag, axis=0) for bag in bags], np.float32)
 
 
 def _package(archive: Path) -> Path:
@@ -94,15 +105,17 @@ def test_a_thinker_is_trained_stopped_taken_up_again_exported_and_measured(
             train.train(trained, minutes)
     finally:
         torch.set_num_threads(threads)
-    first, second = re.findall(r"end: \S+ CPU min, step (\d+): answers (\S+), words (\S+)", capsys.readouterr().out)
+    first, second = re.findall(r"end: \S+ CPU min, step (\d+): answers (\S+), words \S+, meanings (\S+)",
+                               capsys.readouterr().out)
     assert int(second[0]) > int(first[0]) > 0
     assert float(second[1]) < float(first[1])
+    assert float(second[2]) < float(first[2])
     to = trained / "export"
     assert 4.5e6 < export(trained, to) < 6e6
     assert sum(file.stat().st_size for file in to.iterdir()) < 12e6
 
     thinker = Thinker(len(Vocabulary.read(to / vocabulary.FILE))).eval()
-    thinker.load_state_dict(torch.load(trained / "thinker.pt", weights_only=True)["thinker"])
+    thinker.load_state_dict(weights(trained))
     stock = AutoModelForCausalLM.from_pretrained(to, dtype=torch.float32).eval()
     tokens = torch.randint(0, 500, (1, 60), generator=torch.Generator().manual_seed(0))
     sees = torch.ones(1, 60, 60).tril().bool()
@@ -119,7 +132,9 @@ def test_a_thinker_is_trained_stopped_taken_up_again_exported_and_measured(
             # What else was heard of the same utterance has left nothing behind.
             places = path(dialogue, dialogue.index(moment))
             alone = [replace(dialogue[place], after=after - 1 if after else None) for after, place in enumerate(places)]
-            assert list(answered(model, alone))[-1][1] == answer
+            again = list(answered(model, alone))[-1][1]
+            assert again == replace(answer, likelihood=again.likelihood)
+            assert again.likelihood == pytest.approx(answer.likelihood, rel=1e-3)
     model.close()
     assert sum(share.all for share in figures.decisions.values()) == sum(
         moment.learnt for dialogue in dialogues[:6] for moment in dialogue)
@@ -130,10 +145,32 @@ def test_rows_of_a_batch_do_not_change_each_other(trained: Path) -> None:
     torch.manual_seed(0)
     thinker = Thinker(len(Vocabulary.read(trained / vocabulary.FILE))).eval()
     with torch.inference_mode():
-        together = train.predicted(thinker, rows)[0]
-        alone = torch.cat([train.predicted(thinker, {name: values[place:place + 1] for name, values in rows.items()})[0]
+        together = train.states(thinker, rows)
+        alone = torch.cat([train.states(thinker, {name: values[place:place + 1] for name, values in rows.items()})
                            for place in range(len(rows["tokens"]))])
     torch.testing.assert_close(together, alone)
+
+
+def test_one_sentence_of_two_has_its_meaning_told_where_it_is_answered(trained: Path,
+                                                                       dialogues: list[list[Moment]]) -> None:
+    with np.load(trained / "shard-000.npz") as held:
+        meant = np.concatenate([held[f"{length}.meant"].ravel() for length in (pool.SHORT, pool.LONG)])
+        after = np.concatenate([np.roll(held[f"{length}.learnt"], -1, axis=1).ravel()
+                                for length in (pool.SHORT, pool.LONG)])
+        table = held[pool.MEANINGS]
+    told = {" ".join(moment.heard.words) for dialogue in dialogues for moment in dialogue
+            if moment.heard is not None and moment.learnt and moment.wanted.speaks and not moment.wanted.keeps}
+    assert abs(2 * (len(table) - 1) - len(told)) < 0.1 * len(told)
+    assert set(meant) == set(range(len(table)))
+    assert set(after[meant > 0]) == {ANSWER}
+    assert not table[0].any()
+    assert np.square(table[1:].astype(np.float64)).mean() == pytest.approx(1, rel=0.01)
+
+
+@pytest.mark.component
+def test_the_teacher_finds_what_means_the_same_alike(tmp_path: Path) -> None:
+    asks, same, other = meanings.teacher(tmp_path)(["what time is it", "tell me how late it is", "play some music"])
+    assert asks @ same > asks @ other + 0.1
 
 
 def test_no_shard_is_asked_for(tmp_path: Path) -> None:

@@ -11,18 +11,17 @@ import json
 import shutil
 from pathlib import Path
 
-import torch
 from safetensors.torch import save_file
 
 from duologue.engine.models.embedded.thinking.model import FOLDER
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from training.thinker import vocabulary
-from training.thinker.model import config
+from training.thinker.model import config, trained
 
 
 def export(folder: Path, to: Path) -> int:
     """Write ``to``'s files from the checkpoint in ``folder``; says how many parameters there are."""
-    state: dict[str, torch.Tensor] = torch.load(folder / "thinker.pt", weights_only=True)["thinker"]
+    state = trained(folder)
     to.mkdir(parents=True, exist_ok=True)
     save_file({name: tensor.half().contiguous() for name, tensor in state.items()}, to / "model.safetensors",
               metadata={"format": "pt"})

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, rms_norm, silu
 
+from training.thinker import meanings
+
+FILE, NAME = "thinker.pt", "taught"
+"""Where a training keeps the weights, and under which name."""
+_INSIDE = "thinker."
 WIDTH, INNER = 256, 768
 LAYERS = 6
 HEADS, KV_HEADS, HEAD = 4, 2, 64
@@ -120,6 +126,22 @@ class Thinker(nn.Module):
     def logits(self, states: Tensor) -> Tensor:
         """Logits of the next token, for states (..., WIDTH)."""
         return linear(states, self.model.embed_tokens.weight)
+
+
+class Taught(nn.Module):
+    """The thinker as it is trained: it also tells what a sentence means, as ``meanings`` has it, from the state of the
+    token behind which it answers."""
+
+    def __init__(self, vocabulary: int) -> None:
+        super().__init__()
+        self.thinker = Thinker(vocabulary)
+        self.meaning = nn.Linear(WIDTH, meanings.WIDTH)
+
+
+def trained(folder: Path) -> dict[str, Tensor]:
+    """The weights of the thinker that was trained in ``folder``, by name."""
+    state: dict[str, Tensor] = torch.load(folder / FILE, weights_only=True)[NAME]
+    return {name.removeprefix(_INSIDE): tensor for name, tensor in state.items() if name.startswith(_INSIDE)}
 
 
 def _heads(x: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ thinker runs it is written anew at every unit, and only its last form stays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,23 +25,29 @@ NOTHING, ANSWER, WORD = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One moment's tokens, the first at position ``first``; ``after`` is the index of the part before it."""
+    """One moment's tokens, the first at position ``first``; ``after`` is the index of the part before it.
+
+    ``said`` has a sentence at the token behind which it is answered, and is empty at others.
+    """
 
     tokens: tuple[int, ...]
     learnt: tuple[int, ...]
+    said: tuple[str, ...]
     first: int
     after: int | None
 
 
 @dataclass(slots=True)
 class Row:
-    """Tokens with their positions, the number of their part, the parts they see as bits, and what is learnt of them."""
+    """Tokens with their positions, the number of their part, the parts they see as bits, what is learnt of them, and
+    the sentences that end with them."""
 
     tokens: list[int] = field(default_factory=list)
     positions: list[int] = field(default_factory=list)
     parts: list[int] = field(default_factory=list)
     sees: list[int] = field(default_factory=list)
     learnt: list[int] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
     count: int = 0
 
     def add(self, dialogue: Sequence[Part]) -> None:
@@ -54,6 +60,7 @@ class Row:
             length = len(part.tokens)
             self.tokens += part.tokens
             self.learnt += part.learnt
+            self.said += part.said
             self.positions += range(part.first, part.first + length)
             self.parts += [number] * length
             self.sees += [seen[-1]] * length
@@ -63,16 +70,16 @@ def parts(dialogue: Sequence[Moment], format_: Format, longest: int) -> list[Par
     """The parts of ``dialogue``, as many as ``longest`` tokens and a row's parts are enough for; the first is what a
     session begins with."""
     begin = tuple(id for piece in format_.prefix for id in piece.ids)
-    found = [Part(begin, (NOTHING,) * len(begin), 0, None)]
+    found = [Part(begin, (NOTHING,) * len(begin), ("",) * len(begin), 0, None)]
     ends = {None: 0} | {moment.after: 0 for moment in dialogue}
     left = longest - len(begin)
     for index, moment in enumerate(dialogue):
         after = 0 if moment.after is None else moment.after + 1
-        tokens, learnt = _part(moment, format_, last=index not in ends)
+        tokens, learnt, said = _part(moment, format_, last=index not in ends)
         if len(tokens) > left or len(found) == MOST_PARTS:
             break
         left -= len(tokens)
-        found.append(Part(tokens, learnt, found[after].first + len(found[after].tokens), after))
+        found.append(Part(tokens, learnt, said, found[after].first + len(found[after].tokens), after))
     return found
 
 
@@ -96,21 +103,26 @@ def packed(dialogues: Iterable[list[Part]], length: int, open_rows: int = 64) ->
     yield from rows
 
 
-def arrays(rows: Sequence[Row], length: int) -> dict[str, NDArray[Any]]:
-    """Rows as integer arrays (rows, length): tokens, positions, parts, what they see, what is learnt."""
+def arrays(rows: Sequence[Row], length: int, numbers: Mapping[str, int]) -> dict[str, NDArray[Any]]:
+    """Rows as integer arrays (rows, length): tokens, positions, parts, what they see, what is learnt, and of the
+    sentences that end there their ``numbers``."""
     found: dict[str, NDArray[Any]] = {}
-    for name in ("tokens", "positions", "parts", "sees", "learnt"):
-        kind = {"sees": np.int64, "tokens": np.int16, "positions": np.int16}.get(name, np.int8)
+    for name in ("tokens", "positions", "parts", "sees", "learnt", "meant"):
+        kind = {"sees": np.int64, "tokens": np.int16, "positions": np.int16, "meant": np.int32}.get(name, np.int8)
         whole = np.full((len(rows), length), {"parts": MOST_PARTS, "sees": 1 << MOST_PARTS}.get(name, 0), kind)
         for place, row in enumerate(rows):
-            values = getattr(row, name)
+            values = [numbers.get(text, 0) for text in row.said] if name == "meant" else getattr(row, name)
             whole[place, :len(values)] = values
         found[name] = whole
     return found
 
 
-def _part(moment: Moment, format_: Format, *, last: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens of a moment and what is learnt of each; of the ``last`` of its kind nothing after the answer."""
+def _part(moment: Moment, format_: Format, *, last: bool) -> tuple[tuple[int, ...], tuple[int, ...],
+                                                                         tuple[str, ...]]:
+    """The tokens of a moment, what is learnt of each, and the sentence that ends with one, if it is answered.
+
+    Of the ``last`` of its kind there is nothing after the answer.
+    """
     unit = format_.unit(moment.heard).ids
     wanted = moment.wanted
     if wanted == LISTEN:
@@ -134,4 +146,7 @@ def _part(moment: Moment, format_: Format, *, last: bool) -> tuple[tuple[int, ..
             first = 1 + over
             until = len(unit) - 1 - (moment.heard is not None and moment.heard.long)
             learnt[first:until] = [WORD] * (until - first)
-    return (*unit, *answer, *tail), tuple(learnt)
+    said = [""] * len(learnt)
+    if moment.learnt and moment.heard is not None and wanted not in (LISTEN, KEEP):
+        said[len(unit) - 1] = " ".join(moment.heard.words)
+    return (*unit, *answer, *tail), tuple(learnt), tuple(said)

@@ -1,4 +1,4 @@
-"""How the thinker's weights are stepped: matrices inside it by Muon, the others by AdamW, both as one optimizer.
+"""How weights are stepped: matrices inside a model by Muon, its ends by AdamW, both as one optimizer.
 
 Muon (Jordan et al. 2024) turns a matrix's step into one of equal size in all directions; scaled as by Moonlight (arXiv
 2502.16982) it takes AdamW's learning rates.
@@ -21,15 +21,16 @@ _SLOW = 0.1
 
 
 class Steppers:
-    """Steps the parameters of ``model``, whose embeddings' names hold ``embed``."""
+    """Steps the parameters of ``model``, whose embeddings' name holds ``embed``."""
 
-    def __init__(self, model: nn.Module, known: Sequence[int] = ()) -> None:
-        """``known``: ids of embeddings that mean something from the first, and step slowly."""
+    def __init__(self, model: nn.Module, known: Sequence[int] = (), ends: Sequence[nn.Parameter] = ()) -> None:
+        """``known``: ids of embeddings that mean something from the first, and step slowly; ``ends``: matrices that
+        only tell what is inside, and so are none of it."""
         [self._embeddings] = (parameter for name, parameter in model.named_parameters() if "embed" in name)
         self._known = torch.tensor(known, dtype=torch.long)
-        named = list(model.named_parameters())
-        inner = [parameter for name, parameter in named if parameter.dim() == 2 and "embed" not in name]
-        others = [parameter for name, parameter in named if parameter.dim() != 2 or "embed" in name]
+        outer = {id(self._embeddings), *map(id, ends)}
+        inner = [parameter for parameter in model.parameters() if parameter.dim() == 2 and id(parameter) not in outer]
+        others = [parameter for parameter in model.parameters() if parameter.dim() != 2 or id(parameter) in outer]
         self._all: dict[str, torch.optim.Optimizer] = {
             "muon": torch.optim.Muon(inner, LEARNING_RATE, weight_decay=_WEIGHT_DECAY,
                                      adjust_lr_fn="match_rms_adamw"),

@@ -7,19 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch.nn.functional import cross_entropy, mse_loss
 
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
 from training import command
 from training.course import Course, Recent
 from training.thinker import vectors, vocabulary
-from training.thinker.model import WIDTH, Thinker
-from training.thinker.pool import LONG, NAMES, SHORT
+from training.thinker.model import FILE, NAME, WIDTH, Taught, Thinker
+from training.thinker.pool import LONG, MEANINGS, NAMES, SHORT
 from training.thinker.rows import ANSWER, NOTHING
 from training.thinker.steppers import Steppers
 
@@ -28,10 +29,12 @@ _TOKENS = 3072
 """Of a step's batch, at most."""
 _WORD_WEIGHT = 0.07
 """What a caller's word counts against a token of an answer: what callers say is worth knowing, not guessing."""
+_MEANING_WEIGHT = 0.1
+"""What the meaning of a sentence counts, against an answer's token as well."""
 _CHECKPOINT_S = 60.0
 _WARM_UP = 30
 
-Rows = Mapping[str, NDArray[np.integer]]
+Rows = Mapping[str, NDArray[Any]]
 
 
 def shards(folder: Path) -> Iterator[Path]:
@@ -49,6 +52,7 @@ def batches(file: Path, chosen: np.random.Generator) -> Iterator[Rows]:
     """The rows of one shard in batches, in an order drawn at random."""
     with np.load(file) as held:
         whole = {length: {name: held[f"{length}.{name}"] for name in NAMES} for length in (SHORT, LONG)}
+        table = {MEANINGS: held[MEANINGS]}
     places = list[tuple[int, NDArray[np.int64]]]()
     for length, arrays in whole.items():
         size = _TOKENS // length
@@ -56,49 +60,57 @@ def batches(file: Path, chosen: np.random.Generator) -> Iterator[Rows]:
         places += [(length, order[first:first + size]) for first in range(0, len(order), size)]
     for place in chosen.permutation(len(places)):
         length, of = places[place]
-        yield {name: values[of] for name, values in whole[length].items()}
+        yield {name: values[of] for name, values in whole[length].items()} | table
 
 
-def losses(thinker: Thinker, rows: Rows) -> tuple[Tensor, Tensor]:
-    """Mean cross-entropy of the answers' tokens, and of the callers' words."""
-    logits, wanted, kinds = predicted(thinker, rows)
+def losses(taught: Taught, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean cross-entropy of the answers' tokens and of the callers' words, and mean squared error of the meanings."""
+    read = states(taught.thinker, rows)
+    logits, wanted, kinds = predicted(taught.thinker, read, rows)
     each = cross_entropy(logits.float(), wanted, reduction="none")
     answers = kinds == ANSWER
-    return each[answers].mean(), each[~answers].mean()
+    meant = rows["meant"]
+    meanings = torch.from_numpy(rows[MEANINGS][meant[meant > 0]].astype(np.float32))
+    told = taught.meaning(read[torch.from_numpy(meant > 0)])
+    return each[answers].mean(), each[~answers].mean(), mse_loss(told.float(), meanings)
 
 
-def predicted(thinker: Thinker, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, wanted tokens and kinds of the tokens to be learnt, row by row."""
+def states(thinker: Thinker, rows: Rows) -> Tensor:
+    """The thinker's states, row by row."""
     tokens, positions, parts, sees = (torch.from_numpy(rows[name].astype(np.int64)) for name in NAMES[:4])
-    learnt = torch.from_numpy(rows["learnt"].astype(np.int64))
     length = tokens.shape[1]
     visible = ((sees[:, :, None] >> parts[:, None, :]) & 1).bool() & torch.ones(length, length).tril().bool()
-    states = thinker.states(tokens, positions, visible)
+    return thinker.states(tokens, positions, visible)
+
+
+def predicted(thinker: Thinker, read: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, wanted tokens and kinds of the tokens to be learnt, of the states ``read``, row by row."""
+    tokens, learnt = (torch.from_numpy(rows[name].astype(np.int64)) for name in ("tokens", "learnt"))
     chosen = learnt[:, 1:] != NOTHING
-    return thinker.logits(states[:, :-1][chosen]), tokens[:, 1:][chosen], learnt[:, 1:][chosen]
+    return thinker.logits(read[:, :-1][chosen]), tokens[:, 1:][chosen], learnt[:, 1:][chosen]
 
 
 def train(folder: Path, minutes: float) -> None:
     """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    thinker = Thinker(len(Vocabulary.read(folder / vocabulary.FILE)))
+    taught = Taught(len(Vocabulary.read(folder / vocabulary.FILE)))
     first, known = vectors.embeddings(folder, WIDTH)
     with torch.no_grad():
-        thinker.model.embed_tokens.weight[known] = first
-    stepper = Steppers(thinker, known)
-    course = Course(folder / "thinker.pt", "thinker", thinker, stepper, minutes, warm_up=_WARM_UP, save_s=_CHECKPOINT_S)
-    print(f"{sum(parameter.numel() for parameter in thinker.parameters()) / 1e6:.2f} M parameters", flush=True)
-    chosen, recent = np.random.default_rng(course.step), Recent("answers", "words")
+        taught.thinker.model.embed_tokens.weight[known] = first
+    stepper = Steppers(taught, known, list(taught.meaning.parameters()))
+    course = Course(folder / FILE, NAME, taught, stepper, minutes, warm_up=_WARM_UP, save_s=_CHECKPOINT_S)
+    print(f"{sum(parameter.numel() for parameter in taught.thinker.parameters()) / 1e6:.2f} M parameters", flush=True)
+    chosen, recent = np.random.default_rng(course.step), Recent("answers", "words", "meanings")
     for rows in (rows for shard in shards(folder) for rows in batches(shard, chosen)):
         if not course.goes_on():
             break
         with torch.autocast("cpu", torch.bfloat16):
-            answers, words = losses(thinker, rows)
-        (answers + _WORD_WEIGHT * words).backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(thinker.parameters(), 1.0)
+            answers, words, meanings = losses(taught, rows)
+        (answers + _WORD_WEIGHT * words + _MEANING_WEIGHT * meanings).backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(taught.parameters(), 1.0)
         stepper.step(course.share)
-        recent.add(answers.item(), words.item())
+        recent.add(answers.item(), words.item(), meanings.item())
         course.stepped(recent.means)
     course.end(recent.means())
 

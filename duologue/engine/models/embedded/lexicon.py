@@ -9,11 +9,14 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pocketsphinx
 
 from duologue.engine.config import ConfigError
+from duologue.engine.models.embedded.voice.pronouncer import Pronouncer
+from duologue.engine.models.embedded.voice.weights import FOLDER
 
 FREE_PREFIX = "ph-"
 """Words that start so stand for one phone of free speech in the grammar."""
@@ -24,12 +27,12 @@ PHONES = ("AA", "AE", "AH", "AO", "AW", "AY", "B", "CH", "D", "DH", "EH", "ER", 
 """The phones of pocketsphinx's en-us acoustic model (ARPAbet)."""
 
 LANGUAGE_MODEL, DICTIONARY = "hearing.lm.bin", "hearing.dict"
-_WEIGHTS = Path(__file__).parent / "weights"
-
 _SOUNDS = {"mm-hm": ("M HH M", "AH M HH AH M", "M HH AH M")}
 """Sounds CMUdict does not have."""
-_NAMES = {"duologue": ("D UW AH L AO G",)}
-"""Words of the agent's own that nobody's dictionary has: it must know their echo."""
+
+_REDUCED = {"AX": "AH"}
+"""The vowel of flite's that pocketsphinx writes as another."""
+_LETTERS = re.compile("[a-z']*[a-z][a-z']*")
 
 FREE_WORDS = tuple(FREE_PREFIX + phone.lower() for phone in PHONES)
 
@@ -61,15 +64,15 @@ def write_dictionary(path: Path, entries: Mapping[str, Sequence[str]]) -> None:
 
 
 class Sounds:
-    """The phones of known words."""
+    """The phones of words: known ones as a recogniser hears them, others, names say, as the agent speaks them."""
 
     def __init__(self, spoken: Mapping[str, Sequence[str]]) -> None:
-        """``spoken`` has each word's pronunciations, of which the first counts."""
-        self._phones = {word: tuple(ways[0].split()) for word, ways in (_NAMES | dict(spoken)).items()}
+        """``spoken`` has each known word's pronunciations, of which the first counts."""
+        self._phones = {word: tuple(ways[0].split()) for word, ways in spoken.items()}
 
     def phones(self, words: Sequence[str]) -> tuple[str, ...]:
-        """The phones of ``words`` one after another; words that are not known have none."""
-        return tuple(phone for word in words for phone in self._phones.get(word, ()))
+        """The phones of ``words`` one after another; what has no letters alone, as free speech has not, has none."""
+        return tuple(phone for word in words for phone in self._phones.get(word) or _as_spoken(word))
 
     def phones_of_text(self, text: str) -> tuple[str, ...]:
         """The same for written text."""
@@ -100,7 +103,7 @@ class Lexicon(Sounds):
 class FittedLexicon(Sounds):
     """The fitted language model and the dictionary of its words, two files beside this package."""
 
-    def __init__(self, folder: Path = _WEIGHTS) -> None:
+    def __init__(self, folder: Path = FOLDER) -> None:
         """``folder`` holds ``hearing.lm.bin`` and ``hearing.dict``; raises ``ConfigError`` if they are missing."""
         for file in (LANGUAGE_MODEL, DICTIONARY):
             if not (folder / file).is_file():
@@ -109,6 +112,20 @@ class FittedLexicon(Sounds):
         self.language_model = str(folder / LANGUAGE_MODEL)
         self.dictionary = str(folder / DICTIONARY)
         super().__init__(read_dictionary(folder / DICTIONARY))
+
+
+@cache
+def _pronouncer() -> Pronouncer:
+    return Pronouncer(FOLDER)
+
+
+@lru_cache(1000)
+def _as_spoken(word: str) -> tuple[str, ...]:
+    """The phones that the trained voice says for ``word``, in lower case."""
+    if not _LETTERS.fullmatch(word):
+        return ()
+    plain = (phone.rstrip("01").upper() for phone in _pronouncer().phones(word))
+    return tuple(_REDUCED.get(phone, phone) for phone in plain)
 
 
 def _frequent(path: str, words: Iterable[str], count: int) -> set[str]:

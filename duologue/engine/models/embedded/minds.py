@@ -57,6 +57,8 @@ class RuledMinds:
         self._unit_ms = unit_ms
         self._lexicon = Lexicon(grammar().words, options.frequent_words)
         self._reader = Agreed(self._lexicon)
+        # A name in it takes a moment to be read: not in a call.
+        self._lexicon.phones_of_text(options.greeting)
         automaton = compile_grammar(grammar(), FREE_WORDS)
         meter = ChannelMeter(self._lexicon.grammar_dictionary, FREE_WORDS[0])
         self.pool = Pool(lambda: Recogniser(self._lexicon, automaton), meter, options.warm_recognisers,
@@ -86,6 +88,8 @@ class TrainedMinds:
         self._options = options
         self._unit_ms = unit_ms
         self._lexicon = FittedLexicon()
+        # A name in it takes a moment to be read: not in a call.
+        self._lexicon.phones_of_text(options.greeting)
         self._model = open_model(options.decoder)
         self._records: dict[str, Record] = {}
         load: Callable[[], AnyRecogniser]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from enum import Enum
 
 from duologue.engine.models.embedded.agreement import Understanding, distance_within
+from duologue.engine.models.embedded.dialogue.intents import grammar
 from duologue.engine.models.embedded.dialogue.policy import is_backchannel
 from duologue.engine.models.embedded.lexicon import Sounds
 
@@ -33,12 +34,19 @@ class Verdict(Enum):
 
 
 def is_echo(words: Sequence[str], reply: str, lexicon: Sounds) -> bool:
-    """Whether ``words`` are (nearly) a part of ``reply``."""
+    """Whether ``words`` are (nearly) a part of ``reply``; with a "stop" behind them that is not in it they are not."""
+    spoken = reply.lower().replace(",", " ").replace(".", " ").split()
+    if words and words[-1] not in spoken and _stops(words[-1:]):
+        return False
     phones = lexicon.phones(words)
     if len(phones) < _SHORT:
-        spoken = reply.lower().replace(",", " ").replace(".", " ").split()
         return bool(words) and all(word in spoken for word in words)
     return distance_within(phones, lexicon.phones_of_text(reply)) <= _ECHO * len(phones)
+
+
+def _stops(words: Sequence[str]) -> bool:
+    parse = grammar().read(words).parse
+    return parse is not None and parse.intent == "stop"
 
 
 def _is_nod_with_a_tail(words: Sequence[str]) -> bool:
