@@ -9,7 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from training import device
 
 _LEAST = 0.02
 """Share of the learning rate that the end is trained with."""
@@ -33,8 +35,15 @@ def set_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
         group["lr"] = rate
 
 
+def weights(file: Path, name: str) -> dict[str, Tensor]:
+    """The weights that a training keeps in ``file`` under ``name``, on the CPU."""
+    found: dict[str, Tensor] = torch.load(file, map_location="cpu", weights_only=True)[name]
+    return found
+
+
 class Course:
-    """Trains ``model``, whose weights ``file`` holds under ``name``, for ``minutes`` of CPU time with earlier runs'.
+    """Trains ``model``, whose weights ``file`` holds under ``name``, for ``minutes`` with earlier runs': of CPU time,
+    and on another device of time.
 
     What there is in ``file`` is gone on from, also with another end: how fast is learnt depends on the share of the
     time that is gone. A training asks ``goes_on`` before each step, takes ``share`` of its learning rate, says
@@ -49,16 +58,16 @@ class Course:
         self.step, spent = 0, 0.0
         """Steps done."""
         if file.exists():
-            saved = torch.load(file, weights_only=True)
+            saved = torch.load(file, map_location="cpu", weights_only=True)
             model.load_state_dict(saved[name])
             optimizer.load_state_dict(saved["optimizer"])
-            self.step, spent = saved["step"], saved["cpu_s"]
-        self._began, self._saved_at = time.process_time() - spent, time.monotonic()
+            self.step, spent = saved["step"], saved["spent_s"]
+        self._began, self._saved_at = device.clock() - spent, time.monotonic()
 
     @property
     def spent(self) -> float:
-        """CPU seconds, earlier runs' counted."""
-        return time.process_time() - self._began
+        """Seconds of work, earlier runs' counted."""
+        return device.clock() - self._began
 
     @property
     def gone(self) -> float:
@@ -88,13 +97,13 @@ class Course:
         print(f"end: {self._place()}: {report}", flush=True)
 
     def _place(self) -> str:
-        return f"{self.spent / 60:.1f} CPU min, step {self.step}"
+        return f"{self.spent / 60:.1f} min, step {self.step}"
 
     def _save(self) -> None:
         """Write the file; it is whole at any moment."""
         part = self._file.with_suffix(".part")
         torch.save({self._name: self._model.state_dict(), "optimizer": self._optimizer.state_dict(), "step": self.step,
-                    "cpu_s": self.spent}, part)
+                    "spent_s": self.spent}, part)
         part.replace(self._file)
 
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from training import course
+from training import course, device
 from training.course import Course, Recent
 
 
@@ -30,6 +30,7 @@ class Clock:
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
     monkeypatch.setattr(course, "time", made)
+    monkeypatch.setattr(device, "time", made)
     return made
 
 
@@ -60,14 +61,14 @@ def test_a_training_that_was_stopped_goes_on_from_what_was_last_saved(
         tmp_path: Path, clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     first = Run(tmp_path, minutes=2)
     first.steps(clock, 5)
-    assert capsys.readouterr().out.splitlines() == ["0.3 CPU min, step 2: well", "0.7 CPU min, step 4: well"]
+    assert capsys.readouterr().out.splitlines() == ["0.3 min, step 2: well", "0.7 min, step 4: well"]
     clock.now += 3600
     second = Run(tmp_path, minutes=2)
     assert second.course.step == 4
     assert second.model.weight.item() == first.model.weight.item()
     assert len(second.steps(clock)) == 8
     second.course.end("done")
-    assert capsys.readouterr().out.splitlines()[-1] == "end: 2.0 CPU min, step 12: done"
+    assert capsys.readouterr().out.splitlines()[-1] == "end: 2.0 min, step 12: done"
     assert not Run(tmp_path, minutes=2).course.goes_on()
 
 
@@ -84,7 +85,7 @@ def test_a_training_of_no_time_takes_no_step(tmp_path: Path, clock: Clock, capsy
     none = Run(tmp_path, minutes=0)
     assert none.steps(clock) == []
     none.course.end("nothing")
-    assert capsys.readouterr().out.splitlines() == ["end: 0.0 CPU min, step 0: nothing"]
+    assert capsys.readouterr().out.splitlines() == ["end: 0.0 min, step 0: nothing"]
 
 
 def test_losses_are_forgotten_once_reported() -> None:

@@ -144,7 +144,7 @@ def test_an_encoder_is_trained_stopped_taken_up_again_exported_and_heard_with(
             train.train(tmp_path, minutes)
     finally:
         torch.set_num_threads(threads)
-    first, second = re.findall(r"end: \S+ CPU min, step (\d+): pieces (\S+), phones (\S+)", capsys.readouterr().out)
+    first, second = re.findall(r"end: \S+ min, step (\d+): pieces (\S+), phones (\S+)", capsys.readouterr().out)
     assert int(second[0]) > int(first[0]) > 0
     assert float(second[1]) < float(first[1])
     count = export(tmp_path, tmp_path / "hearing.safetensors")

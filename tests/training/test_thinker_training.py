@@ -105,7 +105,7 @@ def test_a_thinker_is_trained_stopped_taken_up_again_exported_and_measured(
             train.train(trained, minutes)
     finally:
         torch.set_num_threads(threads)
-    first, second = re.findall(r"end: \S+ CPU min, step (\d+): answers (\S+), words \S+, meanings (\S+)",
+    first, second = re.findall(r"end: \S+ min, step (\d+): answers (\S+), words \S+, meanings (\S+)",
                                capsys.readouterr().out)
     assert int(second[0]) > int(first[0]) > 0
     assert float(second[1]) < float(first[1])

@@ -5,20 +5,14 @@ What is in ``OUT`` already is kept and gone on with; about half an hour of CPU t
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
-from pathlib import Path
+from training import command
+from training.command import Step
 
 
 def main() -> None:
-    """Do all steps, each in a process of its own, so that one's memory is free for the next."""
-    parser = argparse.ArgumentParser(prog="python -m training.hearing", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    folder: Path = parser.parse_args().folder
-    for name, *arguments in (["corpus", str(folder)], ["train", str(folder)], ["export", str(folder)], ["evaluate"]):
-        print(f"--- {name}", flush=True)
-        subprocess.run([sys.executable, "-m", f"training.hearing.{name}", *arguments], check=True)
+    """Do all steps."""
+    command.every("training.hearing", __doc__, [
+        Step("corpus"), Step("train", trains=True), Step("export"), Step("evaluate", folder=False)])
 
 
 if __name__ == "__main__":

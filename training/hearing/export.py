@@ -10,19 +10,19 @@ import json
 from pathlib import Path
 
 import numpy as np
-import torch
 from safetensors.numpy import save_file
 
 from duologue.engine.models.embedded.hearing.opening import FILE
 from duologue.engine.models.embedded.hearing.pieces import Pieces
 from duologue.engine.models.embedded.thinking.model import FOLDER
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
+from training import course
 
 
 def export(folder: Path, to: Path) -> int:
     """Write ``to`` from the checkpoint in ``folder``; says how many parameters there are."""
-    state: dict[str, torch.Tensor] = torch.load(folder / "hearing.pt", weights_only=True)["hearing"]
-    tensors = {name: tensor.numpy().astype(np.float16) for name, tensor in state.items()
+    tensors = {name: tensor.numpy().astype(np.float16)
+               for name, tensor in course.weights(folder / "hearing.pt", "hearing").items()
                if not name.startswith("phones.")}
     pieces = Pieces.of(Vocabulary.read(FOLDER / "tokenizer.json"))
     save_file(tensors, to, {"pieces": json.dumps(pieces.names)})

@@ -18,7 +18,7 @@ from duologue.engine.models.embedded.hearing.pieces import Pieces
 from duologue.engine.models.embedded.hearing.shape import BLANK
 from duologue.engine.models.embedded.thinking.model import FOLDER
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from training import command
+from training import command, device
 from training.course import Course, Recent
 from training.hearing import corpus
 from training.hearing.corpus import Sentence
@@ -66,7 +66,7 @@ class Speech:
 
 def losses(encoder: Encoder, rows: list[Row]) -> tuple[Tensor, Tensor]:
     """Mean cross-entropy of the frames' classes, and of their phones."""
-    frames, classes, phones = (torch.from_numpy(np.stack([getattr(each, name) for each in rows]))
+    frames, classes, phones = (device.tensor(np.stack([getattr(each, name) for each in rows]))
                                for name in ("frames", "classes", "phones"))
     heard, told = encoder(frames)
     weights = torch.ones(heard.shape[-1])
@@ -76,7 +76,7 @@ def losses(encoder: Encoder, rows: list[Row]) -> tuple[Tensor, Tensor]:
 
 
 def train(folder: Path, minutes: float) -> None:
-    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
+    """Train for ``minutes`` in all, those of earlier runs counted (``Course``)."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     speech, pieces = Speech(folder), Pieces.of(Vocabulary.read(FOLDER / "tokenizer.json"))
@@ -89,7 +89,7 @@ def train(folder: Path, minutes: float) -> None:
     while course.goes_on():
         if course.step % _NEW_EVERY == 0:
             speech.look()
-        with torch.autocast("cpu", torch.bfloat16):
+        with device.mixed():
             heard, told = losses(encoder, [next(rows) for _ in range(_BATCH)])
         (heard + _PHONES_COUNT * told).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(encoder.parameters(), 1.0)

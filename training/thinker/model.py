@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import dropout, linear, rms_norm, silu
 
+from training import course, device
 from training.thinker import meanings
 
 FILE, NAME = "thinker.pt", "taught"
@@ -60,7 +61,7 @@ class _Attention(nn.Module):
         value = _heads(self.v_proj(x))
         key, value = (each.to(value.dtype).repeat_interleave(HEADS // KV_HEADS, 1) for each in (key, value))
         # On a CPU two products are faster than the fused kernel, which is slow with a mask.
-        with torch.autocast("cpu", enabled=False):
+        with device.mixed(enabled=False):
             scores = (query * HEAD**-0.5).to(value.dtype) @ key.transpose(2, 3)
             read = (scores + sees.to(value.dtype)).softmax(-1) @ value
         mixed: Tensor = self.o_proj(read.transpose(1, 2).flatten(2))
@@ -140,7 +141,7 @@ class Taught(nn.Module):
 
 def trained(folder: Path) -> dict[str, Tensor]:
     """The weights of the thinker that was trained in ``folder``, by name."""
-    state: dict[str, Tensor] = torch.load(folder / FILE, weights_only=True)[NAME]
+    state = course.weights(folder / FILE, NAME)
     return {name.removeprefix(_INSIDE): tensor for name, tensor in state.items() if name.startswith(_INSIDE)}
 
 

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, mse_loss
 
 from duologue.engine.models.embedded.thinking.vocabulary import Vocabulary
-from training import command
+from training import command, device
 from training.course import Course, Recent
 from training.thinker import vectors, vocabulary
 from training.thinker.model import FILE, NAME, WIDTH, Taught, Thinker
 from training.thinker.pool import LONG, MEANINGS, NAMES, SHORT
-from training.thinker.rows import ANSWER, NOTHING
+from training.thinker.rows import ANSWER, WORD
 from training.thinker.steppers import Steppers
 
 CPU_MINUTES = 163.0
@@ -66,38 +66,41 @@ def batches(file: Path, chosen: np.random.Generator) -> Iterator[Rows]:
 def losses(taught: Taught, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
     """Mean cross-entropy of the answers' tokens and of the callers' words, and mean squared error of the meanings."""
     read = states(taught.thinker, rows)
-    logits, wanted, kinds = predicted(taught.thinker, read, rows)
-    each = cross_entropy(logits.float(), wanted, reduction="none")
-    answers = kinds == ANSWER
-    meant = rows["meant"]
-    meanings = torch.from_numpy(rows[MEANINGS][meant[meant > 0]].astype(np.float32))
-    told = taught.meaning(read[torch.from_numpy(meant > 0)])
-    return each[answers].mean(), each[~answers].mean(), mse_loss(told.float(), meanings)
+    answers, words = (_missed(taught.thinker, read, rows, kind) for kind in (ANSWER, WORD))
+    meant = rows["meant"].ravel()
+    meanings = device.tensor(rows[MEANINGS][meant[meant > 0]].astype(np.float32))
+    told = taught.meaning(_at(read, meant > 0))
+    return answers, words, mse_loss(told.float(), meanings)
 
 
 def states(thinker: Thinker, rows: Rows) -> Tensor:
     """The thinker's states, row by row."""
-    tokens, positions, parts, sees = (torch.from_numpy(rows[name].astype(np.int64)) for name in NAMES[:4])
+    tokens, positions, parts, sees = (device.tensor(rows[name].astype(np.int64)) for name in NAMES[:4])
     length = tokens.shape[1]
     visible = ((sees[:, :, None] >> parts[:, None, :]) & 1).bool() & torch.ones(length, length).tril().bool()
     return thinker.states(tokens, positions, visible)
 
 
-def predicted(thinker: Thinker, read: Tensor, rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, wanted tokens and kinds of the tokens to be learnt, of the states ``read``, row by row."""
-    tokens, learnt = (torch.from_numpy(rows[name].astype(np.int64)) for name in ("tokens", "learnt"))
-    chosen = learnt[:, 1:] != NOTHING
-    return thinker.logits(read[:, :-1][chosen]), tokens[:, 1:][chosen], learnt[:, 1:][chosen]
+def _missed(thinker: Thinker, read: Tensor, rows: Rows, kind: int) -> Tensor:
+    """Mean cross-entropy of the tokens of one ``kind``, told from the states ``read`` before them."""
+    chosen = rows["learnt"][:, 1:] == kind
+    wanted = device.tensor(rows["tokens"][:, 1:][chosen].astype(np.int64))
+    return cross_entropy(thinker.logits(_at(read[:, :-1], chosen)).float(), wanted)
+
+
+def _at(states: Tensor, chosen: NDArray[np.bool_]) -> Tensor:
+    """The states that are ``chosen``, one after another; chosen here, so that no device is waited for."""
+    return states.flatten(0, 1)[device.tensor(np.flatnonzero(chosen))]
 
 
 def train(folder: Path, minutes: float) -> None:
-    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
+    """Train for ``minutes`` in all, those of earlier runs counted (``Course``)."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     taught = Taught(len(Vocabulary.read(folder / vocabulary.FILE)))
     first, known = vectors.embeddings(folder, WIDTH)
     with torch.no_grad():
-        taught.thinker.model.embed_tokens.weight[known] = first
+        taught.thinker.model.embed_tokens.weight[known] = first.to(taught.meaning.weight.device)
     stepper = Steppers(taught, known, list(taught.meaning.parameters()))
     course = Course(folder / FILE, NAME, taught, stepper, minutes, warm_up=_WARM_UP, save_s=_CHECKPOINT_S)
     print(f"{sum(parameter.numel() for parameter in taught.thinker.parameters()) / 1e6:.2f} M parameters", flush=True)
@@ -105,7 +108,7 @@ def train(folder: Path, minutes: float) -> None:
     for rows in (rows for shard in shards(folder) for rows in batches(shard, chosen)):
         if not course.goes_on():
             break
-        with torch.autocast("cpu", torch.bfloat16):
+        with device.mixed():
             answers, words, meanings = losses(taught, rows)
         (answers + _WORD_WEIGHT * words + _MEANING_WEIGHT * meanings).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(taught.parameters(), 1.0)

@@ -5,25 +5,16 @@ What is in ``OUT`` already is kept and gone on with; about two hours of CPU time
 
 from __future__ import annotations
 
-import argparse
-import subprocess
-import sys
-from pathlib import Path
+from training import command
+from training.command import Step
 
 
 def main() -> None:
-    """Do all steps, each in a process of its own, so that one's memory is free for the next."""
-    parser = argparse.ArgumentParser(prog="python -m training.voice", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    folder: Path = parser.parse_args().folder
-    steps = [["lexicon", str(folder)], ["corpus", str(folder)], ["codec", str(folder)], ["letters", str(folder)],
-             ["talker", str(folder)], ["export", str(folder)], ["compare"], ["evaluate"], ["align"]]
-    made = {"lexicon": "lexicon.xz", "corpus": "corpus.npz"}
-    for name, *arguments in steps:
-        if name in made and (folder / made[name]).exists():
-            continue
-        print(f"--- {name}", flush=True)
-        subprocess.run([sys.executable, "-m", f"training.voice.{name}", *arguments], check=True)
+    """Do all steps."""
+    command.every("training.voice", __doc__, [
+        Step("lexicon", made="lexicon.xz"), Step("corpus", made="corpus.npz"), Step("codec", trains=True),
+        Step("letters", trains=True), Step("talker", trains=True), Step("export"), Step("compare", folder=False),
+        Step("evaluate", folder=False), Step("align", folder=False)])
 
 
 if __name__ == "__main__":

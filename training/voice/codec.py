@@ -17,7 +17,7 @@ from torch.nn.functional import gelu, pad
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
 from duologue.engine.models.embedded.voice_format import BANDS, CEPSTRA, FRAME_VECTORS
-from training import command
+from training import command, device
 from training.course import Course, set_rate
 from training.voice import corpus
 
@@ -146,10 +146,10 @@ def validate(codec: Codec, utterances: list[Tensor]) -> str:
 
 
 def train(folder: Path, minutes: float) -> None:
-    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
+    """Train for ``minutes`` in all, those of earlier runs counted (``Course``)."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    spoken = [torch.from_numpy(features(said.vectors)) for said in corpus.read(folder)]
+    spoken = [device.tensor(features(said.vectors)) for said in corpus.read(folder)]
     validation, data = spoken[:VALIDATION], torch.cat(spoken[VALIDATION:])
     codec = Codec()
     codec.mean.copy_(data[:200_000].mean(0))
@@ -162,7 +162,7 @@ def train(folder: Path, minutes: float) -> None:
         wanted = torch.stack([data[first:first + _WINDOW * FRAME_VECTORS] for first in firsts])
         with torch.set_grad_enabled(course.gone < ENCODER_SHARE):
             digits = codec.digits(wanted)
-        with torch.autocast("cpu", torch.bfloat16):
+        with device.mixed():
             decoded = codec.decode(digits)
         error = loss(decoded, wanted)
         optimizer.zero_grad()

@@ -10,27 +10,22 @@ import shutil
 from pathlib import Path
 
 import numpy as np
-import torch
 from safetensors.numpy import save_file
 
 from duologue.engine.models.embedded.voice import weights
 from duologue.engine.models.embedded.voice.pronouncer import LEXICON
+from training import course
 
 
 def export(folder: Path, to: Path) -> int:
     """Write ``to``'s files from the checkpoints in ``folder``; says how many parameters there are."""
-    parts = {part: _state(folder, part) for part in ("codec", "talker", "letters")}
+    parts = {part: course.weights(folder / f"{part}.pt", part) for part in ("codec", "talker", "letters")}
     tensors = {f"{part}.{name}": tensor.numpy().astype(np.float16)
                for part, state in parts.items() for name, tensor in state.items() if not name.startswith("encoder")}
     to.mkdir(parents=True, exist_ok=True)
     save_file(tensors, to / weights.FILE)
     shutil.copyfile(folder / LEXICON, to / LEXICON)
     return sum(tensor.size for tensor in tensors.values())
-
-
-def _state(folder: Path, part: str) -> dict[str, torch.Tensor]:
-    state: dict[str, torch.Tensor] = torch.load(folder / f"{part}.pt", weights_only=True)[part]
-    return state
 
 
 def main() -> None:

@@ -94,7 +94,7 @@ def _plain(phones: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def train(folder: Path, minutes: float) -> None:
-    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
+    """Train for ``minutes`` in all, those of earlier runs counted (``Course``)."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     held_out = set(texts.words()[1])

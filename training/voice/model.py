@@ -13,6 +13,7 @@ from torch.nn.functional import embedding_bag, gelu, silu
 from duologue.engine.models.embedded.voice.network import DIGITS, HEADS, LEVELS, ROPE_THETA, WIDTH
 from duologue.engine.models.embedded.voice.pointer import END, MAX_HELD
 from duologue.engine.models.embedded.voice.symbols import ID, SYMBOLS, WORD
+from training import device
 
 LAYERS, FFN = 4, 768
 
@@ -32,7 +33,7 @@ def _rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
 def _attended(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """Causal attention, (batch, HEADS, rows, head width); on a CPU two products are faster than the fused kernel."""
     later = torch.full((q.shape[2],) * 2, -torch.inf, dtype=q.dtype).triu(1)
-    with torch.autocast("cpu", enabled=False):
+    with device.mixed(enabled=False):
         seen: Tensor = ((q * q.shape[-1] ** -0.5) @ k.transpose(2, 3) + later).softmax(-1) @ v
     return seen
 

@@ -21,6 +21,7 @@ from duologue.engine.models.embedded.voice.network import Network, Position
 from duologue.engine.models.embedded.voice.symbols import ID, WORD
 from duologue.engine.models.embedded.voice.utterance import Said, to_codes
 from duologue.engine.runners.numpy.blas import one_thread
+from training.course import weights
 from training.voice import sequence, texts
 from training.voice.codec import Codec, features
 from training.voice.corpus import Speaker, Utterance
@@ -55,7 +56,7 @@ class Parts:
     def __init__(self, folder: Path) -> None:
         self._speaker, self._trained = Speaker(), Trained()
         self._codec = Codec()
-        self._codec.load_state_dict(torch.load(folder / "codec.pt", weights_only=True)["codec"])
+        self._codec.load_state_dict(weights(folder / "codec.pt", "codec"))
         self.say: dict[str, Callable[[str], Pcm]] = {
             "source": Source().say, "codec": self._through_codec, "talker at the source's times": self._timed,
             "talker": self._trained.say}

@@ -11,12 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from duologue.engine.models.embedded.voice.network import DIGITS, LEVELS
-from training import command
-from training.course import Course, set_rate
+from training import command, device
+from training.course import Course, set_rate, weights
 from training.voice import corpus, sequence
 from training.voice.codec import VALIDATION, Codec, features
 from training.voice.model import Talker
@@ -33,18 +34,18 @@ _CHECKPOINT_S = 180.0
 
 
 class Item:
-    """One utterance's stream as tensors."""
+    """One utterance's stream: int64 arrays, a row for each of its places."""
 
     def __init__(self, said: corpus.Utterance, codec: Codec) -> None:
         with torch.inference_mode():
-            codes = codec.digits(torch.from_numpy(features(said.vectors))[None])[0].round().long()
+            codes = codec.digits(device.tensor(features(said.vectors))[None])[0].round().long().cpu().numpy()
         rows = sequence.build(said, len(codes))
-        self.symbol = torch.from_numpy(rows.symbol)
-        self.pointer = torch.from_numpy(np.stack([rows.phone, rows.following, rows.held], -1))
-        self.advance = torch.from_numpy(rows.advance)
-        self.digits = torch.zeros(len(rows.symbol), DIGITS, dtype=torch.long)
-        spoken = torch.from_numpy(rows.frame) >= 0
-        self.digits[spoken] = codes[torch.from_numpy(rows.frame)[spoken]].clone()
+        self.symbol = rows.symbol
+        self.pointer = np.stack([rows.phone, rows.following, rows.held], -1)
+        self.advance = rows.advance
+        self.digits = np.zeros((len(rows.symbol), DIGITS), np.int64)
+        spoken = rows.frame >= 0
+        self.digits[spoken] = codes[rows.frame[spoken]]
 
     def __len__(self) -> int:
         return len(self.symbol)
@@ -69,11 +70,9 @@ def batches(items: Sequence[Item], chosen: np.random.Generator) -> Iterator[list
 
 def losses(talker: Talker, batch: Sequence[Item], *, disturbed: bool) -> tuple[Tensor, Tensor]:
     """Cross-entropy of a frame's digits, summed over them, and of the pointer's moves."""
-    pad = nn.utils.rnn.pad_sequence
-    symbol = pad([item.symbol for item in batch], batch_first=True)
-    digits = pad([item.digits for item in batch], batch_first=True)
-    pointer = pad([item.pointer for item in batch], batch_first=True)
-    advance = pad([item.advance for item in batch], batch_first=True, padding_value=NOTHING)
+    symbols, advance = _padded([item.symbol for item in batch]), _padded([item.advance for item in batch], NOTHING)
+    symbol, digits, pointer = (device.tensor(array) for array in (
+        symbols, _padded([item.digits for item in batch]), _padded([item.pointer for item in batch])))
     read = digits
     if disturbed:
         luck = torch.rand(symbol.shape)[..., None]
@@ -81,19 +80,29 @@ def losses(talker: Talker, batch: Sequence[Item], *, disturbed: bool) -> tuple[T
         read = torch.where(luck < _NEAR, near, digits)
         read = torch.where(luck > 1 - _ANY, torch.randint(LEVELS, digits.shape), read)
     states = talker.states(symbol, read, pointer)
-    spoken = symbol[:, 1:] == NOTHING
-    logits = talker.digit_logits(states[:, :-1][spoken], pointer[:, 1:][spoken], digits[:, 1:][spoken])
-    codes = cross_entropy(logits.flatten(0, 1), digits[:, 1:][spoken].flatten()) * DIGITS
-    moves = cross_entropy(talker.advance(states[advance >= 0]), advance[advance >= 0])
+    # Places are found here, so that no device is waited for.
+    spoken = device.tensor(np.flatnonzero(symbols[:, 1:] == NOTHING))
+    before, at, wanted = (rows.flatten(0, 1)[spoken] for rows in (states[:, :-1], pointer[:, 1:], digits[:, 1:]))
+    codes = cross_entropy(talker.digit_logits(before, at, wanted).flatten(0, 1), wanted.flatten()) * DIGITS
+    moved = device.tensor(np.flatnonzero(advance >= 0))
+    moves = cross_entropy(talker.advance(states.flatten(0, 1)[moved]), device.tensor(advance[advance >= 0]))
     return codes, moves
 
 
+def _padded(rows: Sequence[NDArray[np.int64]], fill: int = 0) -> NDArray[np.int64]:
+    """``rows``, (length, ...) each, as one array, the shorter ones filled up."""
+    whole = np.full((len(rows), max(map(len, rows)), *rows[0].shape[1:]), fill, np.int64)
+    for place, row in enumerate(rows):
+        whole[place, :len(row)] = row
+    return whole
+
+
 def train(folder: Path, minutes: float) -> None:
-    """Train for ``minutes`` of CPU time in all, those of earlier runs counted."""
+    """Train for ``minutes`` in all, those of earlier runs counted (``Course``)."""
     torch.manual_seed(0)
     torch.set_num_threads(1)
     codec = Codec()
-    codec.load_state_dict(torch.load(folder / "codec.pt", weights_only=True)["codec"])
+    codec.load_state_dict(weights(folder / "codec.pt", "codec"))
     items = [Item(said, codec.eval()) for said in corpus.read(folder)]
     validation, items = items[:VALIDATION], items[VALIDATION:]
     talker = Talker()
@@ -106,7 +115,7 @@ def train(folder: Path, minutes: float) -> None:
         if not course.goes_on():
             break
         set_rate(optimizer, _LEARNING_RATE * course.share)
-        with torch.autocast("cpu", torch.bfloat16):
+        with device.mixed():
             codes, moves = losses(talker, batch, disturbed=True)
         optimizer.zero_grad()
         (codes + _ADVANCE_WEIGHT * moves).backward()  # type: ignore[no-untyped-call]
