@@ -117,8 +117,8 @@ def arrays(rows: Sequence[Row], length: int, numbers: Mapping[str, int]) -> dict
     return found
 
 
-def _part(moment: Moment, format_: Format, *, last: bool) -> tuple[tuple[int, ...], tuple[int, ...],
-                                                                         tuple[str, ...]]:
+def _part(moment: Moment, format_: Format, *,
+          last: bool) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...]]:
     """The tokens of a moment, what is learnt of each, and the sentence that ends with one, if it is answered.
 
     Of the ``last`` of its kind there is nothing after the answer.
