@@ -31,7 +31,7 @@ OFTEN = {"arithmetic": 30, "count": 6, "convert": 3, "percent": 2}
 SHARE = 0.5
 """Of the fitted model, where the history tells nothing."""
 SHARPNESS = 1.0
-LEAST = 3e-7
+LEAST = 3.8e-7
 """Relative entropy, in nats a word, that an n-gram must be worth."""
 
 

@@ -11,7 +11,7 @@ from duologue.engine.runners.base import Rows, Sampling
 from duologue.engine.runners.rules import held
 
 ASK_BACK = "Sorry, I did not understand that. Could you say it again?"
-SURE = 0.55
+SURE = 0.5
 """Likelihood from which an answer is given: half of the wrong answers to new wordings are below it or ask themselves,
 and one in fifty of the right ones (``training/thinker/MODEL_CARD.md``)."""
 _ASKS = Answer(speaks=True, text=ASK_BACK, whole=True)

@@ -58,6 +58,6 @@ def test_the_thinker_asks_back_where_its_runner_is_not_sure() -> None:
     runner = Oracle(form)
     record = Record(Model(runner, form, WindowConfig(high=2000, low=1000), runner.table), "s")
     assert record.ask(TIME).call == Call("time", {})
-    runner.likely = 0.7
+    runner.likely = SURE
     asked = record.ask(replace(TIME, silent_ms=240))
     assert (asked.speaks, asked.text, asked.call) == (True, ASK_BACK, None)
