@@ -1,8 +1,8 @@
 """Words of tools' names in what was heard of free speech: the language model hears one word in five as another.
 
-What the recogniser listens for is made once for all sessions, and no tool is in it. But the words that ask for a session's
-tools are known: in a sentence that nothing else made sense of, what sounds nearly like one of them is taken for it.
-With 36 questions for four tools in flite's four voices, 13 calls became 19.
+What the recogniser listens for is made once for all sessions, and no tool is in it. But the words that ask for a
+session's tools are known: in a sentence that nothing else made sense of, what sounds nearly like one of them is taken
+for it. With 36 questions for four tools in flite's four voices, 13 calls became 19.
 """
 
 from __future__ import annotations
