@@ -112,6 +112,21 @@ def test_the_same_seed_makes_the_same_dialogues(book: Phrasebook, confusions: Co
     assert first != list(islice(Dialogues(book, confusions).endless(6), 10))
 
 
+def test_what_is_out_of_domain_may_have_strange_words_and_is_refused(book: Phrasebook, confusions: Confusions) -> None:
+    written = {word for text in book.phrasings.out_of_domain["train"] for seed in range(8)
+               for word in book.draw(text, Random(seed))}
+    unknown = dict[float, float]()
+    for strange in (0.0, 1.0):
+        made = islice(Dialogues(book, confusions, levels={0.0: 1.0}, strange=strange).endless(7), MADE)
+        moments = [moment for dialogue in made for moment in dialogue if moment.kind == "out_of_domain"
+                   and moment.heard is not None and moment.wanted.speaks]
+        assert all(moment.wanted.text in book.phrasings.out_of_domain["says"] for moment in moments)
+        assert not any(book.matcher.intents(moment.heard.words) for moment in moments if moment.heard is not None)
+        new = sum(bool(set(moment.heard.words) - written) for moment in moments if moment.heard is not None)
+        unknown[strange] = new / len(moments)
+    assert unknown[0.0] < 0.5 < 0.9 < unknown[1.0]
+
+
 def test_every_skill_and_every_reply_is_drawn(book: Phrasebook) -> None:
     assert set(book.calls) == set(HANDLERS) - {"backchannel"}
     assert set(book.replies) == set(phrasings.load().replies)

@@ -41,6 +41,8 @@ _BEYOND, _ASKED = 0.15, 0.49
 """Shares of sentences that are out of domain, and that ask a skill; the others are small talk."""
 _SALAD = 0.12
 """Share of out-of-domain sentences that are words put together at random."""
+_LONGEST = 3
+"""Words of a sentence out of domain among which another word is put: the longest say most of what it is about."""
 _CORRECTED = {"count": "stop", "count_down": "start", "spell": "word", "set_name": "name", "remind": "task",
               "arithmetic": "right", "percent": "whole", "convert": "target", "repeat": "text", "square": "number",
               "root": "number"}
@@ -51,12 +53,15 @@ class Dialogues:
     """Makes dialogues of ``book``'s sentences, heard with ``confusions`` at ``levels``, which have their shares."""
 
     def __init__(self, book: Phrasebook, confusions: Confusions, refused: str = "train",
-                 levels: Mapping[float, float] | None = None) -> None:
-        """``refused`` names the part of the sentences out of domain that is drawn from."""
+                 levels: Mapping[float, float] | None = None, *, strange: float = 0.0) -> None:
+        """``refused`` names the part of the sentences out of domain that is drawn from; ``strange`` is the share of
+        them of whose words one or two are any other words: what nobody here knows about has words nobody here knows.
+        """
         self._book = book
         self._confusions = confusions
         self._refused = book.phrasings.out_of_domain[refused]
         self._refusals = book.phrasings.out_of_domain["says"]
+        self._strange = strange
         self._levels = dict(zip(_LEVELS, _LEVEL_SHARES, strict=True)) if levels is None else levels
         phrasings = book.phrasings
         self._sounds = frozenset((*phrasings.backchannels, *phrasings.noises, *phrasings.hesitations))
@@ -218,6 +223,8 @@ class Dialogues:
                 words = tuple(self._book.words.some(random.randint(3, 10), random))
             else:
                 words = self._book.draw(random.choice(self._refused), random)
+                if self._strange and random.random() < self._strange:
+                    words = self._strangely(words, random)
             if not self._book.matcher.intents(words):
                 break
         level = self._level(random)
@@ -226,6 +233,12 @@ class Dialogues:
             words = tuple(one.word for one in came)
         refusal = self._refusals[story.times("out of domain") % len(self._refusals)]
         return Heard(words, say(refusal), "out_of_domain", 640)
+
+    def _strangely(self, words: tuple[str, ...], random: Random) -> tuple[str, ...]:
+        """``words`` with any other word in place of one or two of the longest."""
+        longest = sorted(range(len(words)), key=lambda place: -len(words[place]))[:_LONGEST]
+        places = random.sample(longest, min(len(longest), random.choice((1, 2))))
+        return tuple(self._book.words.any(random) if place in places else word for place, word in enumerate(words))
 
     def _heard(self, story: Story, said: Said) -> Heard:
         random = story.random

@@ -36,6 +36,8 @@ token, as numbers of rows in ``MEANINGS``, 0 for none."""
 MEANINGS = "meanings"
 _MEANT = 2
 """One of so many sentences has its meaning told: the teacher takes longer than all else."""
+_STRANGE = 0.4
+"""Share of the sentences out of domain that have strange words."""
 _READ = 6000
 """Dialogues from whose words the vocabulary is made, and words of the dictionary that count with them."""
 
@@ -44,7 +46,7 @@ def make(folder: Path, shards: int) -> None:
     """Write the vocabulary, if there is none, and ``shards`` shards."""
     words = Words()
     made = phrasings.load()
-    dialogues = Dialogues(Phrasebook(made, words, "train"), Confusions.read(STATISTICS, words))
+    dialogues = Dialogues(Phrasebook(made, words, "train"), Confusions.read(STATISTICS, words), strange=_STRANGE)
     file = folder / vocabulary.FILE
     folder.mkdir(parents=True, exist_ok=True)
     if not file.exists():

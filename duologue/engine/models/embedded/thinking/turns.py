@@ -12,6 +12,9 @@ _NOTHING_MS = 480
 """Silence that ends an utterance without a word, or one that left the floor where it was."""
 _SURE_WORDS = 3
 """Words over a reply that need no second look; a recogniser's first ones still change."""
+_HEARD_OUT_MS = 160
+"""Silence behind fewer words over a reply that no grammar knows, before they may take the floor: while it is said, a
+nod that is misheard ("i see" as "by she") may be a sentence's beginning, and behind it no longer is."""
 
 
 class Considered:
@@ -49,5 +52,6 @@ class Considered:
             if utterance.ended:
                 self._record.kept(heard)
             return kept
-        sure = utterance.ended or utterance.settled or len(words) >= _SURE_WORDS
+        settled = utterance.settled and (parse is not None or utterance.silent_ms >= _HEARD_OUT_MS)
+        sure = utterance.ended or settled or len(words) >= _SURE_WORDS
         return Verdict.TAKES if sure else Verdict.UNDECIDED
