@@ -16,6 +16,7 @@ from duologue.engine.models.embedded.dialogue.memory import Context, Memory
 from duologue.engine.models.embedded.dialogue.policy import HANDLERS
 from duologue.engine.models.embedded.dialogue.templates import Alt, Grammar, read
 from duologue.engine.models.embedded.lexicon import pronunciations
+from duologue.engine.models.embedded.thinking.doubt import REFUSALS
 from training.thinker.matching import Matcher
 from training.thinker.open_places import fill
 from training.thinker.phrasings import PhrasingsError, load, split
@@ -132,7 +133,7 @@ def test_a_sentence_that_only_begins_is_no_whole_one() -> None:
 
 def test_what_the_thinker_says_is_short_and_plain() -> None:
     said = [text for reply in PHRASINGS.replies.values() for text in reply.says]
-    said += [entry.asks for entry in PHRASINGS.unfinished] + PHRASINGS.out_of_domain["says"]
+    said += [entry.asks for entry in PHRASINGS.unfinished] + list(REFUSALS)
     for text in said:
         assert text.isascii(), text
         assert text[0].isupper(), text

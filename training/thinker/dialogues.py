@@ -12,6 +12,7 @@ from random import Random
 
 from duologue.engine.models.embedded.dialogue import intents
 from duologue.engine.models.embedded.dialogue.policy import is_agreement
+from duologue.engine.models.embedded.thinking.doubt import REFUSALS
 from duologue.engine.models.embedded.thinking.format import Call
 from training.thinker import hearing
 from training.thinker.errors import Confusions
@@ -60,7 +61,6 @@ class Dialogues:
         self._book = book
         self._confusions = confusions
         self._refused = book.phrasings.out_of_domain[refused]
-        self._refusals = book.phrasings.out_of_domain["says"]
         self._strange = strange
         self._levels = dict(zip(_LEVELS, _LEVEL_SHARES, strict=True)) if levels is None else levels
         phrasings = book.phrasings
@@ -231,7 +231,7 @@ class Dialogues:
         came = self._confusions.hear(words, random, level) if level else []
         if came and not self._book.matcher.intents([one.word for one in came]):
             words = tuple(one.word for one in came)
-        refusal = self._refusals[story.times("out of domain") % len(self._refusals)]
+        refusal = REFUSALS[story.times("out of domain") % len(REFUSALS)]
         return Heard(words, say(refusal), "out_of_domain", 640)
 
     def _strangely(self, words: tuple[str, ...], random: Random) -> tuple[str, ...]:

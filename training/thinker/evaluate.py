@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 
-from duologue.engine.models.embedded.thinking.doubt import ASK_BACK, considered
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK, REFUSALS, considered
 from duologue.engine.models.embedded.thinking.format import Answer, Heard, Units
 from duologue.engine.models.embedded.thinking.model import FOLDER, DecoderOptions, Model, open_model
 from duologue.engine.models.embedded.thinking.record import EARLIER
@@ -77,7 +77,7 @@ class Judge:
 
     def __init__(self, made: phrasings.Phrasings) -> None:
         self._says = {intent: frozenset(reply.says) for intent, reply in made.replies.items()}
-        self._refusals = frozenset(made.out_of_domain["says"])
+        self._refusals = frozenset(REFUSALS)
         self._asks = self._refusals | {ASK_BACK, GO_ON} | {entry.asks for entry in made.unfinished}
 
     def judge(self, moment: Moment, answer: Answer, figures: Figures, *, refused: bool = False) -> bool:

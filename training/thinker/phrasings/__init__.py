@@ -2,9 +2,9 @@
 
 ``skills`` has a file a skill, a list of templates; ``talk`` a file for each other intent, with what the thinker
 ``says`` itself where it is ``asked`` that; ``rules`` what templates refer to; ``out_of_domain`` sentences that ask for
-nothing it knows. Beside them are what it ``says`` to those and the sentences it is examined by (``refusals``),
-``unfinished`` sentences and what they are asked back with, ``corrections``, behind which a ``slot`` or a ``sentence``
-follows as <X>, and ``sounds`` that are no sentence.
+nothing it knows. Beside them are the sentences by which its ``refusals`` are examined, ``unfinished`` sentences and
+what they are asked back with, ``corrections``, behind which a ``slot`` or a ``sentence`` follows as <X>, and ``sounds``
+that are no sentence.
 """
 
 from __future__ import annotations

@@ -11,9 +11,15 @@ from duologue.engine.runners.base import Rows, Sampling
 from duologue.engine.runners.rules import held
 
 ASK_BACK = "Sorry, I did not understand that. Could you say it again?"
-SURE = 0.5
-"""Likelihood from which an answer is given: half of the wrong answers to new wordings are below it or ask themselves,
-and one in fifty of the right ones (``training/thinker/MODEL_CARD.md``)."""
+REFUSALS = ("Sorry, I do not know about that. Say help, and I tell you what I can do.",
+            "I know nothing about that, I am afraid.",
+            "That is beyond me. Say help, and I tell you what I can do.",
+            "I am sorry, that is more than I know.")
+"""What the thinker says to what it knows nothing about. They stay however unsure it is: they do nothing, and which of
+them comes next is part of the likelihood."""
+SURE = 0.55
+"""Likelihood from which another answer is given: half of the wrong answers to new wordings are below it or ask
+themselves, and one in fifty of the right ones (``training/thinker/MODEL_CARD.md``)."""
 _ASKS = Answer(speaks=True, text=ASK_BACK, whole=True)
 
 
@@ -37,5 +43,5 @@ def likelihood(states: Rows, table: Rows, tokens: Sequence[int], sampling: Sampl
 
 def considered(answer: Answer, heard: Heard) -> Answer:
     """What is to be done of ``answer`` to ``heard``."""
-    unsure = answer.speaks and not answer.keeps and answer.likelihood < SURE
+    unsure = answer.speaks and not answer.keeps and answer.likelihood < SURE and answer.text not in REFUSALS
     return _ASKS if unsure and not heard.over else answer

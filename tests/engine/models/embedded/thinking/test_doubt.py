@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duologue.engine.models.embedded.thinking.doubt import ASK_BACK, SURE, considered, likelihood
+from duologue.engine.models.embedded.thinking.doubt import ASK_BACK, REFUSALS, SURE, considered, likelihood
 from duologue.engine.models.embedded.thinking.format import Answer, Call, Format, Heard
 from duologue.engine.models.embedded.thinking.model import Model
 from duologue.engine.models.embedded.thinking.record import Record
@@ -47,6 +47,7 @@ def test_a_token_forced_by_the_budget_takes_no_share() -> None:
     (Answer(speaks=True, text="Hi.", whole=True, likelihood=SURE - 0.01), True),
     (Answer(speaks=True, text="Hi.", whole=True, likelihood=SURE), False),
     (Answer(speaks=True, call=Call("time", {}), likelihood=0.1), True),
+    (Answer(speaks=True, text=REFUSALS[1], whole=True, likelihood=0.1), False),
     (Answer(likelihood=0.1), False), (Answer(speaks=True, likelihood=0.1), False)])
 def test_an_answer_that_is_not_sure_becomes_a_question(answer: Answer, asks: bool) -> None:
     assert (considered(answer, TIME).text == ASK_BACK) == asks
