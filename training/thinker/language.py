@@ -7,7 +7,8 @@ pruned. Two minutes on one core.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 
@@ -20,12 +21,14 @@ from training.thinker import mixing, trie
 from training.thinker.backoff import Backoff
 from training.thinker.counts import ANY, Counted
 from training.thinker.phrasings import load, split
-from training.thinker.sampling import Callers
+from training.thinker.sampling import Callers, Sampled
 
 FREQUENT = 10_000
 """Words of the general model that are kept."""
 SENTENCES = 800_000
 SEED = 21
+PLAIN = 0.2
+"""Share of the wordings that callers think of first: those written for variety are rarer than their number."""
 OFTEN = {"arithmetic": 30, "count": 6, "convert": 3, "percent": 2}
 """How many times as often these are drawn: a number's n-grams are many, and rare each."""
 SHARE = 0.5
@@ -44,19 +47,38 @@ def phrasings() -> tuple[dict[str, list[str]], dict[str, list[str]]]:
     return texts, found.rules
 
 
+class _Group:
+    """Intents of ``callers``, each as frequent as its number says, sums more."""
+
+    def __init__(self, callers: Callers, numbers: Mapping[str, int]) -> None:
+        self._callers = callers
+        self._names = list(numbers)
+        self._sums = list(accumulate(number * OFTEN.get(name, 1) for name, number in numbers.items()))
+
+    def draw(self, random: Random) -> Sampled:
+        """One sentence."""
+        return self._callers.sample(random, random.choices(self._names, cum_weights=self._sums)[0])
+
+
 def sentences(count: int, seed: int) -> list[tuple[str, ...]]:
     """What callers say, with ``ANY`` for every open place; those with a word that nobody can pronounce are left out.
 
-    Skills have half of them and small talk the other half, each intent as many as it has templates, and sums more.
+    The dialogue's first wordings have ``PLAIN`` of them, each intent as many as another. Of the others skills have half
+    and small talk the other half, each intent as many as it has templates. Sums have more of both.
     """
     texts, rules = phrasings()
     talk, known, random = load().replies, {*pronunciations(), ANY}, Random(seed)
-    callers = Callers(lambda _slot, _random: (ANY,), texts, rules)
-    groups = [[name for name in texts if (name in talk) is small] for small in (False, True)]
-    drawn = (random.choices(group, [len(texts[name]) * OFTEN.get(name, 1) for name in group])[0]
-             for group in (groups[i % 2] for i in range(count)))
-    said = (callers.sample(random, name).words for name in drawn)
+    callers = Callers(_any, texts, rules)
+    groups = [_Group(Callers(_any, INTENTS, rules), dict.fromkeys(INTENTS, 1))]
+    groups += [_Group(callers, {name: len(texts[name]) for name in texts if (name in talk) is small})
+               for small in (False, True)]
+    shares = (PLAIN, (1 - PLAIN) / 2, (1 - PLAIN) / 2)
+    said = (group.draw(random).words for group in random.choices(groups, shares, k=count))
     return [words for words in said if known.issuperset(words)]
+
+
+def _any(_slot: str, _random: Random) -> tuple[str, ...]:
+    return (ANY,)
 
 
 def general(words: Iterable[str], frequent: int) -> Backoff:
