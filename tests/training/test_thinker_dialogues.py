@@ -120,10 +120,10 @@ def test_what_is_out_of_domain_may_have_strange_words_and_is_refused(book: Phras
         made = islice(Dialogues(book, confusions, levels={0.0: 1.0}, strange=strange).endless(7), MADE)
         moments = [moment for dialogue in made for moment in dialogue if moment.kind == "out_of_domain"
                    and moment.heard is not None and moment.wanted.speaks]
+        heard = [moment.heard.words for moment in moments if moment.heard is not None]
         assert all(moment.wanted.text in REFUSALS for moment in moments)
-        assert not any(book.matcher.intents(moment.heard.words) for moment in moments if moment.heard is not None)
-        new = sum(bool(set(moment.heard.words) - written) for moment in moments if moment.heard is not None)
-        unknown[strange] = new / len(moments)
+        assert not any(map(book.matcher.intents, heard))
+        unknown[strange] = sum(bool(set(words) - written) for words in heard) / len(heard)
     assert unknown[0.0] < 0.5 < 0.9 < unknown[1.0]
 
 

@@ -223,6 +223,7 @@ class Dialogues:
                 words = tuple(self._book.words.some(random.randint(3, 10), random))
             else:
                 words = self._book.draw(random.choice(self._refused), random)
+                # Without any nothing is drawn, so that the exam stays the same.
                 if self._strange and random.random() < self._strange:
                     words = self._strangely(words, random)
             if not self._book.matcher.intents(words):

@@ -22,13 +22,12 @@ class Thinker:
 
     def __init__(self, nod_ms: int) -> None:
         self.nod_ms = nod_ms
-        self.kept_over: list[Heard] = []
 
     def ask(self, heard: Heard) -> Answer:
         return KEEPS if heard.silent_ms >= self.nod_ms else YIELDS
 
     def kept(self, heard: Heard) -> None:
-        self.kept_over.append(heard)
+        """Forget it: no later answer depends on it."""
 
 
 def over(text: str, *, silent_ms: int = 0, settled: bool = True, ended: bool = False) -> Utterance:
